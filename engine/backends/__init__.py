@@ -1,0 +1,53 @@
+"""The seam between the service and whatever makes the tokens.
+
+Knows the names of the backends and nothing of how they work: each one's heavy imports happen only when it is chosen.
+`tests/engine/backends/test_contract.py` holds every backend to the promises below.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Protocol
+
+from engine.settings import Settings
+from engine.types import ChatRequest, Event, Message, Report
+
+
+class Backend(Protocol):
+    """Answers requests. Several streams run at once; each is independent of the others."""
+
+    model: str  # the name shown to people and to API clients
+    quantization: str  # "nf4", "none", or "" where it cannot be known
+    reason: str  # why this model was chosen, in one sentence; "" while loading
+    context_tokens: int  # prompt and answer together; 0 while loading
+    capacity: int  # streams that can run at once; the gate's limit stays at or below it
+
+    async def start(self, report: Report) -> None:
+        """Load. `report` may be called from any thread. Raises EngineError with a sentence that says what to do."""
+
+    def count_tokens(self, messages: Sequence[Message]) -> int:
+        """Tokens of the prompt as the model will read it. Safe from any thread; blocks for milliseconds."""
+
+    def stream(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
+        """Started, Deltas, then exactly one Done; raises EngineError on failure. Closing the generator cancels."""
+
+    def health(self) -> str | None:
+        """None when requests can be answered, else the reason in one sentence."""
+
+    async def stop(self) -> None:
+        """End every stream and free what was loaded. Safe to call twice, and before start."""
+
+
+def create_backend(settings: Settings) -> Backend:
+    """Return the backend that the settings name, not yet started."""
+    match settings.backend:
+        case "scripted":
+            from engine.backends.scripted import ScriptedBackend
+
+            return ScriptedBackend(context_tokens=settings.max_context_tokens)
+        case "remote":
+            from engine.backends.remote import RemoteBackend
+
+            return RemoteBackend(settings)
+        case "qwen2":
+            from engine.backends.qwen2 import Qwen2Backend
+
+            return Qwen2Backend(settings)

@@ -1,0 +1,69 @@
+"""What can go wrong with a request, in one small tree. Every error has a code for programs and a sentence for people.
+
+Knows nothing of HTTP: `ui/api/errors.py` alone maps these to status codes.
+"""
+
+from typing import Literal
+
+
+class EngineError(Exception):
+    """A request could not be answered. `str(error)` may be shown to the person who asked."""
+
+    code = "engine_error"
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class QueueFull(EngineError):
+    """Every place, running and waiting, is taken."""
+
+    code = "queue_full"
+
+
+class UserLimit(EngineError):
+    """This person has as many requests running and waiting as one person may have."""
+
+    code = "user_limit"
+
+
+class NotReady(EngineError):
+    """No request can be taken now; `code` says why."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: Literal["model_loading", "engine_failed", "draining", "log_failed"],
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(message, retry_after_s=retry_after_s)
+        self.code = code
+
+
+class InvalidRequest(EngineError):
+    """The request itself is wrong; `param` names the part."""
+
+    code = "invalid_request"
+
+    def __init__(self, message: str, *, param: str | None = None) -> None:
+        super().__init__(message)
+        self.param = param
+
+
+class ContextOverflow(InvalidRequest):
+    """The prompt leaves no room for an answer."""
+
+    code = "context_length_exceeded"
+
+    def __init__(self, prompt_tokens: int, limit: int) -> None:
+        super().__init__(
+            f"The prompt has {prompt_tokens} tokens, and this model's context holds {limit}; shorten it.",
+            param="messages",
+        )
+        self.prompt_tokens, self.limit = prompt_tokens, limit
+
+
+class BackendFailed(EngineError):
+    """The backend failed while it worked on this request."""

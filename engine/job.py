@@ -1,0 +1,194 @@
+"""One request on its way through the server, and everything that faces may watch of it.
+
+A job belongs to the server, not to a page: any number of followers come and go, and each sees the whole answer. Knows
+nothing of the gate or of backends; `engine/service.py` moves it along. Lives on the event loop alone.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from engine.errors import EngineError
+from engine.types import ChatRequest, Delta, Done, Event, Exchange, FinishReason, Started, Status
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What a follower is told: where the job stands, and the pieces of the answer since it last looked."""
+
+    seq: int  # number of deltas so far; follow(after=seq) goes on from here
+    deltas: tuple[str, ...]
+    status: Status
+    position: int | None = None  # waiting: 0 is next
+    expected_wait_s: float | None = None
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    finish_reason: FinishReason | None = None
+    error: EngineError | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(self.deltas)
+
+
+class Job:
+    def __init__(self, request: ChatRequest, *, model: str, quantization: str, queue_depth: int) -> None:
+        self.request = request
+        self.id = request.id
+        self.model, self.quantization, self.queue_depth = model, quantization, queue_depth
+        self.status = Status.QUEUED
+        self.deltas: list[str] = []
+        self.prompt_tokens = self.cached_tokens = self.completion_tokens = 0
+        self.finish_reason: FinishReason | None = None
+        self.error: EngineError | None = None
+        self.position: int | None = None
+        self.expected_wait_s: float | None = None
+        self.queued_at = datetime.now(UTC)
+        self.started_s: float | None = None  # these three: seconds after queued_at, by the monotonic clock
+        self.first_token_s: float | None = None
+        self.finished_s: float | None = None
+        self.on_watched: Callable[[bool], None] | None = None  # told when the first follower comes and the last goes
+        self._origin_s = time.monotonic()
+        self._followers: set[asyncio.Event] = set()
+        self._closed = asyncio.Event()
+
+    @property
+    def age_s(self) -> float:
+        return time.monotonic() - self._origin_s
+
+    @property
+    def text(self) -> str:
+        return "".join(self.deltas)
+
+    @property
+    def followers(self) -> int:
+        return len(self._followers)
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Speed from the first token on; 0 before the second."""
+        if self.first_token_s is None or self.completion_tokens < 2:
+            return 0.0
+        seconds = (self.finished_s or self.age_s) - self.first_token_s
+        return (self.completion_tokens - 1) / seconds if seconds > 0 else 0.0
+
+    async def follow(self, after: int = 0) -> AsyncGenerator[Update, None]:
+        """Yield what there is beyond delta `after`, at once, then whatever comes; the last update's status is final.
+
+        A slow follower gets several deltas in one update and holds nobody up. Close the generator to stop watching.
+        """
+        wake = asyncio.Event()
+        self._followers.add(wake)
+        self._watched(len(self._followers) == 1, True)
+        try:
+            while True:
+                wake.clear()
+                update = self.update(after)
+                after = update.seq
+                yield update
+                if update.status.final:
+                    return
+                await wake.wait()
+        finally:
+            self._followers.discard(wake)
+            self._watched(not self._followers, False)
+
+    def update(self, after: int = 0) -> Update:
+        """Where the job stands now, with the deltas beyond `after`."""
+        return Update(
+            seq=len(self.deltas),
+            deltas=tuple(self.deltas[after:]),
+            status=self.status,
+            position=self.position,
+            expected_wait_s=self.expected_wait_s,
+            prompt_tokens=self.prompt_tokens,
+            cached_tokens=self.cached_tokens,
+            completion_tokens=self.completion_tokens,
+            finish_reason=self.finish_reason,
+            error=self.error,
+        )
+
+    async def closed(self) -> None:
+        """Return once the job is final, its place is free and its row is written."""
+        await self._closed.wait()
+
+    # What follows is for the service.
+
+    def wait_at(self, position: int, expected_wait_s: float | None) -> None:
+        if (position, expected_wait_s) != (self.position, self.expected_wait_s):
+            self.position, self.expected_wait_s = position, expected_wait_s
+            self._notify()
+
+    def run(self) -> None:
+        self.status, self.started_s = Status.RUNNING, self.age_s
+        self.position = self.expected_wait_s = None
+        self._notify()
+
+    def take(self, event: Event) -> None:
+        match event:
+            case Started(prompt_tokens, cached_tokens):
+                self.prompt_tokens, self.cached_tokens = prompt_tokens, cached_tokens
+            case Delta(text, tokens):
+                if self.first_token_s is None:
+                    self.first_token_s = self.age_s
+                self.completion_tokens += tokens
+                if text:
+                    self.deltas.append(text)
+            case Done():
+                self.finish_reason = event.finish_reason
+                self.prompt_tokens, self.cached_tokens = event.prompt_tokens, event.cached_tokens
+                self.completion_tokens = event.completion_tokens
+                return  # the service closes the job, and followers hear of it then
+        self._notify()
+
+    def finish(self, status: Status, error: EngineError | None) -> Exchange:
+        """Settle how the job ended and return its final row; followers are told by `close`."""
+        self.finished_s, self.error = self.age_s, error
+        return self.exchange(status)
+
+    def close(self, status: Status) -> None:
+        self.status = status
+        self.position = self.expected_wait_s = None
+        self._closed.set()
+        self._notify()
+
+    def exchange(self, status: Status | None = None) -> Exchange:
+        """The row of this job as it stands now."""
+
+        def at(seconds: float | None) -> datetime | None:
+            return None if seconds is None else self.queued_at + timedelta(seconds=seconds)
+
+        return Exchange(
+            id=self.id,
+            person=self.request.person,
+            source=self.request.source,
+            conversation_id=self.request.conversation_id,
+            parent_id=self.request.parent_id,
+            messages=self.request.messages,
+            answer=self.text,
+            status=status or self.status,
+            finish_reason=self.finish_reason,
+            error=str(self.error) if self.error else None,
+            model=self.model,
+            quantization=self.quantization,
+            sampling=self.request.sampling,
+            prompt_tokens=self.prompt_tokens,
+            cached_tokens=self.cached_tokens,
+            completion_tokens=self.completion_tokens,
+            queue_depth=self.queue_depth,
+            queued_at=self.queued_at,
+            started_at=at(self.started_s),
+            first_token_at=at(self.first_token_s),
+            finished_at=at(self.finished_s),
+        )
+
+    def _notify(self) -> None:
+        for wake in self._followers:
+            wake.set()
+
+    def _watched(self, changed: bool, watched: bool) -> None:
+        if changed and self.on_watched:
+            self.on_watched(watched)

@@ -1,0 +1,290 @@
+"""The one place that joins gate, backend and record.
+
+`submit` turns a ChatRequest into a Job that runs by itself; faces follow the job and may end it. Every way out, also
+one that nobody thought of, goes through `_ended`, which frees the place exactly once and writes the final row.
+
+Knows nothing of pages, HTTP or SQL. Lives on the event loop alone.
+"""
+
+import asyncio
+import time
+from collections import Counter, deque
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
+
+from loguru import logger
+
+from engine.backends import Backend
+from engine.errors import BackendFailed, ContextOverflow, EngineError, NotReady
+from engine.gate import Gate, Limits, Ticket
+from engine.job import Job
+from engine.settings import Settings
+from engine.types import ChatRequest, Exchange, Progress, Status
+
+SAVE_EVERY_S = 1.0  # a running answer's text so far goes into its row this often
+FINAL_WRITE_S = 5.0  # the end of an answer is announced when its row is written, or after this long
+RECENT = 10_000  # finished requests kept for the figures on the admin page
+
+State = Literal["loading", "ready", "failed", "draining"]
+
+
+class Recorder(Protocol):
+    """Where exchanges are written down. Never blocks; `None` from `health` means that writing works."""
+
+    def record(self, exchange: Exchange) -> "asyncio.Future[None]": ...
+
+    def health(self) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The figures of one finished request, without a word of its text. Seconds; `ended_s` is time.monotonic()."""
+
+    ended_s: float
+    status: Status
+    queue_s: float
+    ttft_s: float | None
+    total_s: float
+    completion_tokens: int
+
+
+class ChatService:
+    def __init__(self, settings: Settings, backend: Backend, recorder: Recorder) -> None:
+        self.settings = settings
+        self.backend = backend
+        self.recorder = recorder
+        self.gate = Gate(
+            Limits(settings.max_concurrent_requests, settings.max_waiting_requests, settings.max_requests_per_user)
+        )
+        self.max_new_tokens = settings.max_new_tokens
+        self.jobs: dict[str, Job] = {}  # those that have not ended, in order of arrival
+        self.recent: deque[Outcome] = deque(maxlen=RECENT)
+        self.refused: Counter[str] = Counter()  # by error code
+        self.generated_tokens = 0
+        self.loading = Progress("starting")
+        self._state: State = "loading"
+        self._failure = ""
+        self._tickets: dict[Ticket, Job] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._endings: dict[str, Status] = {}  # jobs told to end, and as what
+        self._admitted: dict[str, asyncio.Event] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    # --- loading and stopping ---
+
+    async def start(self) -> None:
+        """Load the backend. Never raises: a failure is kept, logged, and told to everybody who asks."""
+        try:
+            await self.backend.start(self._report)
+        except EngineError as error:
+            self._fail(str(error))
+        except Exception as error:
+            logger.exception("the backend could not be started")
+            self._fail(f"The model could not be loaded: {error}")
+        else:
+            if self._state == "loading":
+                self._state = "ready"
+            logger.info("ready: {} ({})", self.backend.model, self.backend.reason)
+
+    async def stop(self) -> None:
+        """Refuse what is new, let answers finish for `drain_s`, end the rest, and free the backend."""
+        self._state = "draining"
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.settings.drain_s):
+                await self._all_closed()
+        for job in list(self.jobs.values()):
+            self.end(job, Status.INTERRUPTED)
+        await self._all_closed()
+        await self.backend.stop()
+
+    def state(self) -> tuple[State, str]:
+        """Where the service stands, and the reason in one sentence where it cannot answer."""
+        match self._state:
+            case "loading":
+                return "loading", f"The model is loading ({self.loading.stage})."
+            case "draining":
+                return "draining", "The server is going down; it takes no new requests."
+            case "failed":
+                return "failed", self._failure
+        reason = self.backend.health()
+        return ("failed", reason) if reason else ("ready", "")
+
+    # --- requests ---
+
+    async def submit(self, request: ChatRequest) -> Job:
+        """Take a request in. Raises NotReady, QueueFull, UserLimit or ContextOverflow, and then nothing is left behind."""
+        try:
+            self._check_ready()
+            depth = self.gate.depth
+            ticket = self.gate.enter(request.person, time.monotonic())
+        except EngineError as error:
+            self.refused[error.code] += 1
+            raise
+        try:
+            request = await self._fitted(request)
+        except BaseException as error:
+            self._leave(ticket)
+            if isinstance(error, EngineError):
+                self.refused[error.code] += 1
+            raise
+        return self._launch(request, ticket, depth)
+
+    def end(self, job: Job, status: Status) -> None:
+        """End a job that is waiting or running, as what `status` says; it keeps its text so far."""
+        if job.id in self._tasks and job.id not in self._endings:
+            self._endings[job.id] = status
+            self._tasks[job.id].cancel()
+
+    def stop_job(self, job: Job) -> None:
+        """What a person's Stop or Leave does."""
+        self.end(job, Status.CANCELLED if job.status is Status.QUEUED else Status.STOPPED)
+
+    def change_limits(self, limits: Limits) -> None:
+        """Set other limits at once. Nobody who is inside is put out."""
+        limits = replace(limits, concurrent=min(limits.concurrent, self.backend.capacity or limits.concurrent))
+        self._let_in(self.gate.change(limits, time.monotonic()))
+
+    # --- one job's way ---
+
+    async def _fitted(self, request: ChatRequest) -> ChatRequest:
+        """The request with max_tokens set to what the server and the context allow."""
+        prompt_tokens = await asyncio.to_thread(self.backend.count_tokens, request.messages)
+        room = self.backend.context_tokens - prompt_tokens
+        if room < 1:
+            raise ContextOverflow(prompt_tokens, self.backend.context_tokens)
+        wanted = request.sampling.max_tokens or self.max_new_tokens
+        allowed = min(wanted, self.max_new_tokens, room)
+        return replace(request, sampling=replace(request.sampling, max_tokens=allowed))
+
+    def _launch(self, request: ChatRequest, ticket: Ticket, depth: int) -> Job:
+        job = Job(request, model=self.backend.model, quantization=self.backend.quantization, queue_depth=depth)
+        self.jobs[job.id] = self._tickets[ticket] = job
+        self._admitted[job.id] = asyncio.Event()
+        self.recorder.record(job.exchange())
+        task = asyncio.create_task(self._run(job, ticket), name=f"job {job.id}")
+        self._tasks[job.id] = task
+        task.add_done_callback(lambda task: self._ended(job, ticket, task))
+        if request.source == "page":
+            self._end_when_abandoned(job)
+        self._let_in([ticket] if ticket.admitted_at is not None else [])
+        return job
+
+    async def _run(self, job: Job, ticket: Ticket) -> None:
+        async with asyncio.timeout(self.settings.request_timeout_s):
+            await self._admitted[job.id].wait()
+            job.run()
+            self.recorder.record(job.exchange())
+            saved = time.monotonic()
+            async with aclosing(self.backend.stream(job.request)) as events:
+                async for event in events:
+                    job.take(event)
+                    if time.monotonic() - saved >= SAVE_EVERY_S:
+                        self.recorder.record(job.exchange())
+                        saved = time.monotonic()
+
+    def _ended(self, job: Job, ticket: Ticket, task: asyncio.Task[None]) -> None:
+        status, error = self._how_it_ended(job, task)
+        if status is Status.DONE and ticket.admitted_at is not None:
+            self.gate.measure(time.monotonic() - ticket.admitted_at)
+        self._leave(ticket)
+        exchange = job.finish(status, error)
+        for by_job in (self.jobs, self._tasks, self._endings, self._admitted):
+            by_job.pop(job.id, None)
+        self._count(job, status)
+        closing = asyncio.create_task(self._close(job, exchange), name=f"close {job.id}")
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+
+    async def _close(self, job: Job, exchange: Exchange) -> None:
+        """Write the final row, then tell the followers: what was seen to be finished survives a crash."""
+        try:
+            async with asyncio.timeout(FINAL_WRITE_S):
+                await self.recorder.record(exchange)
+        except Exception as error:
+            logger.error("exchange {} is not written: {!r}", job.id, error)
+        job.close(exchange.status)
+
+    def _how_it_ended(self, job: Job, task: asyncio.Task[None]) -> tuple[Status, EngineError | None]:
+        if task.cancelled():
+            return self._endings.get(job.id, Status.INTERRUPTED), None
+        match task.exception():
+            case None:
+                return Status.DONE, None
+            case TimeoutError():
+                limit = self.settings.request_timeout_s
+                return Status.TIMED_OUT, EngineError(f"The answer was not ready within {limit:g} seconds.")
+            case EngineError() as error:
+                return Status.FAILED, error
+            case error:
+                logger.opt(exception=error).error("request {} failed", job.id)
+                return Status.FAILED, BackendFailed("The engine failed while it worked on this request.")
+
+    # --- odds and ends ---
+
+    def _leave(self, ticket: Ticket) -> None:
+        self._tickets.pop(ticket, None)
+        self._let_in(self.gate.leave(ticket, time.monotonic()))
+
+    def _let_in(self, admitted: list[Ticket]) -> None:
+        for ticket in admitted:
+            if job := self._tickets.get(ticket):
+                self._admitted[job.id].set()
+        now = time.monotonic()
+        for position, ticket in enumerate(self.gate.order()):
+            if job := self._tickets.get(ticket):
+                job.wait_at(position, self.gate.expected_wait(position, now))
+
+    def _end_when_abandoned(self, job: Job) -> None:
+        """End a page's job when nobody has followed it for a while. Programs that go away end theirs themselves."""
+        loop = asyncio.get_running_loop()
+
+        def countdown() -> asyncio.TimerHandle:
+            return loop.call_later(self.settings.abandon_after_s, self.end, job, Status.DISCONNECTED)
+
+        timer = countdown()
+
+        def watched(by_somebody: bool) -> None:
+            nonlocal timer
+            timer.cancel()
+            if not by_somebody and job.id in self.jobs:
+                timer = countdown()
+
+        job.on_watched = watched
+
+    def _check_ready(self) -> None:
+        state, reason = self.state()
+        match state:
+            case "loading":
+                raise NotReady(reason, code="model_loading", retry_after_s=5)
+            case "draining":
+                raise NotReady(reason, code="draining", retry_after_s=self.settings.drain_s)
+            case "failed":
+                raise NotReady(reason, code="engine_failed")
+        if self.settings.on_log_failure == "refuse" and (trouble := self.recorder.health()):
+            raise NotReady(f"The log cannot be written, so nothing is answered: {trouble}", code="log_failed")
+
+    def _count(self, job: Job, status: Status) -> None:
+        self.generated_tokens += job.completion_tokens
+        self.recent.append(
+            Outcome(
+                ended_s=time.monotonic(),
+                status=status,
+                queue_s=job.started_s if job.started_s is not None else job.age_s,
+                ttft_s=job.first_token_s,
+                total_s=job.age_s,
+                completion_tokens=job.completion_tokens,
+            )
+        )
+
+    async def _all_closed(self) -> None:
+        while self._tasks or self._closing:
+            await asyncio.wait([*self._tasks.values(), *self._closing])
+            await asyncio.sleep(0)  # done callbacks run in the loop's next turn
+
+    def _report(self, progress: Progress) -> None:
+        self.loading = progress
+
+    def _fail(self, reason: str) -> None:
+        logger.error("{}", reason)
+        self._state, self._failure = "failed", reason
