@@ -56,7 +56,7 @@ class Gate:
         return len(self.running) + self.waiting
 
     def enter(self, person: str | None, now: float) -> Ticket:
-        """Take a place, running if one is free, else waiting. Raises QueueFull or UserLimit, and then nothing changed."""
+        """Take a place, running if one is free, else waiting. Raises QueueFull or UserLimit."""
         if person is not None and self._held_by(person) >= self.limits.per_person:
             raise UserLimit(
                 f"You already have {self.limits.per_person} requests running or waiting; wait until one has ended.",

@@ -113,7 +113,7 @@ class ChatService:
     # --- requests ---
 
     async def submit(self, request: ChatRequest) -> Job:
-        """Take a request in. Raises NotReady, QueueFull, UserLimit or ContextOverflow, and then nothing is left behind."""
+        """Take a request in. Raises NotReady, QueueFull, UserLimit or ContextOverflow, leaving nothing behind."""
         try:
             self._check_ready()
             depth = self.gate.depth

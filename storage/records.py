@@ -68,7 +68,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeFilter:
-    """Every field that is set must match. `text` is looked for in prompt and answer, two Chinese characters included."""
+    """Every field that is set must match. `text` is looked for in prompt and answer, two characters included."""
 
     person: str | None = None  # user id
     since: datetime | None = None

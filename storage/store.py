@@ -3,42 +3,43 @@
     store = Store("sqlite:///data/qdesk.db"); store.open()     # migrates, marks unfinished exchanges `interrupted`
     user = await store.users.create("ada", password_hash, "staff")
     ...
-    store.close()                                              # writes what is queued, then closes
+    store.close()                                  # writes what is queued, then closes
 
 Every method that touches the database is async and runs on the writer thread (writes) or a reader thread (reads);
 `exchanges.record` alone is a plain call that queues and returns a future.
 
-    users           create(name, password_hash, role) -> User | None           None: the name is taken
-                    create_first(name, password_hash) -> User | None          the first admin; None: there is one already
-                    get(id) / by_name(name) -> User | None
-                    password_hash(name) -> tuple[User, str] | None
-                    list() -> list[User] · count() -> int
-                    set_role(id, role) / set_disabled(id, flag) -> bool         False: that is the last administrator
-                    set_password(id, password_hash)
-                    set_preferences(id, *, language=None, theme=None)           None = leave as it is
-                    seen(id)
-    sessions        create(user_id, token_hash, agent, expires_at) -> Session
-                    find(token_hash) -> Session | None                          None too when expired or the account is disabled
-                    seen(id) · list(user_id) -> list[Session] · end(id) · end_all(user_id)
-    api_keys        create(user_id, name, key_hash, prefix) -> ApiKey
-                    find(key_hash) -> tuple[ApiKey, User] | None                None too when the account is disabled
-                    list(user_id) -> list[ApiKey] · revoke(id, user_id) -> bool · seen(id)
-    conversations   create(user_id, *, title="", system_prompt=None, sampling=None) -> Conversation
-                    get(id, user_id) -> Conversation | None                     None too when it is somebody else's or deleted
-                    list(user_id, *, limit=100, cursor=None) -> Page[Conversation]     by updated_at
-                    rename(id, user_id, title) / delete(id, user_id) / restore(id, user_id) -> bool
-                    configure(id, user_id, *, system_prompt, sampling) -> bool
-                    set_head(id, user_id, exchange_id) -> bool                  also moves updated_at
-                    exchanges(id, user_id) -> list[Exchange]                    the whole tree, oldest first
-                    search(user_id, text, *, limit=30) -> list[Hit]
-    exchanges       record(exchange) -> asyncio.Future[None]                    insert or update; done when committed
-                    health() -> str | None
-                    get(id) -> Exchange | None
-                    conversation(conversation_id) -> list[Exchange]             for reviewers: anybody's, deleted or not
-                    search(filter, *, limit=50, cursor=None) -> Page[ExchangeRow]
-                    usage(since) -> dict[str, tuple[int, int]]                  by user id: requests, completion tokens
-                    delete_before(when) -> int                                  retention; leaves the search index too
-    audit           add(actor, action, target="", detail="")
-                    list(*, action="", actor="", limit=100, cursor=None) -> Page[AuditEntry]
-    options         get(name) -> str | None · set(name, value)                  what admins change live, kept over restarts
+    users     create(name, password_hash, role) -> User | None           None: the name is taken
+              create_first(name, password_hash) -> User | None          the first admin; None: there is one already
+              get(id) / by_name(name) -> User | None
+              password_hash(name) -> tuple[User, str] | None
+              list() -> list[User] · count() -> int
+              set_role(id, role) / set_disabled(id, flag) -> bool         False: that is the last administrator
+              set_password(id, password_hash)
+              set_preferences(id, *, language=None, theme=None)           None = leave as it is
+              seen(id)
+    sessions  create(user_id, token_hash, agent, expires_at) -> Session
+              find(token_hash) -> Session | None                    None too when expired or the account is disabled
+              seen(id) · list(user_id) -> list[Session] · end(id) · end_all(user_id)
+    api_keys  create(user_id, name, key_hash, prefix) -> ApiKey
+              find(key_hash) -> tuple[ApiKey, User] | None                None too when the account is disabled
+              list(user_id) -> list[ApiKey] · revoke(id, user_id) -> bool · seen(id)
+    conversations
+              create(user_id, *, title="", system_prompt=None, sampling=None) -> Conversation
+              get(id, user_id) -> Conversation | None               None too when it is somebody else's or deleted
+              list(user_id, *, limit=100, cursor=None) -> Page[Conversation]     by updated_at
+              rename(id, user_id, title) / delete(id, user_id) / restore(id, user_id) -> bool
+              configure(id, user_id, *, system_prompt, sampling) -> bool
+              set_head(id, user_id, exchange_id) -> bool                  also moves updated_at
+              exchanges(id, user_id) -> list[Exchange]              the whole tree, oldest first
+              search(user_id, text, *, limit=30) -> list[Hit]
+    exchanges record(exchange) -> asyncio.Future[None]              insert or update; done when committed
+              health() -> str | None
+              get(id) -> Exchange | None
+              conversation(conversation_id) -> list[Exchange]             for reviewers: anybody's, deleted or not
+              search(filter, *, limit=50, cursor=None) -> Page[ExchangeRow]
+              usage(since) -> dict[str, tuple[int, int]]                  by user id: requests, completion tokens
+              delete_before(when) -> int                            retention; leaves the search index too
+    audit     add(actor, action, target="", detail="")
+              list(*, action="", actor="", limit=100, cursor=None) -> Page[AuditEntry]
+    options   get(name) -> str | None · set(name, value)                  what admins change live, kept over restarts
 """

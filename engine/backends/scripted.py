@@ -1,7 +1,7 @@
 """A backend that plays a script: pages, API and service are tested and shown without a model.
 
 The answer is chosen by the prompt: with `SCRIPT` lines added by a test, or by a phrase that anybody can type
-(`DEMO` below), else the prompt is echoed. `history` keeps every request. Knows nothing of tokenizers: a word is a token.
+(`DEMO` below), else the prompt is echoed. `history` keeps every request. Knows no tokenizer: a word is a token.
 """
 
 import asyncio
