@@ -11,6 +11,7 @@ Pages with a layout of their own (chat) call `prepare` and `top_bar` instead of 
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import escape
 from typing import TYPE_CHECKING
 
 from nicegui import ui
@@ -71,7 +72,7 @@ def top_bar(desk: Desk, visitor: Visitor, say: Language, active: str) -> None:
         ui.element("span").classes("spring")
         ui.label(visitor.user.name).classes("who")
         with _form(desk, visitor, "/logout"), ui.element("button").props("type=submit"):
-            ui.html(say("Sign out"), tag="span", sanitize=False)
+            ui.label(say("Sign out"))
 
 
 @contextmanager
@@ -81,6 +82,11 @@ def frame(desk: Desk, visitor: Visitor, *, title: str, active: str) -> Iterator[
     top_bar(desk, visitor, say, active)
     with ui.element("main").classes("page") as column:
         yield column
+
+
+def heading(text: str, level: int) -> ui.html:
+    """A heading that screen readers find as one; `text` is plain text."""
+    return ui.html(escape(text), tag=f"h{level}", sanitize=False)
 
 
 @contextmanager
