@@ -35,12 +35,12 @@ class Hub:
         return [view for view in self._views if view.visitor.user.id == user_id]
 
     def showing(self, conversation_id: str) -> "list[ChatView]":
-        return [view for view in self._views if view.conversation and view.conversation.id == conversation_id]
+        return [view for view in self._views if conversation_id and view.shown.id == conversation_id]
 
     def asked(self, job: "Job") -> None:
         """A question of a conversation is on its way: all pages that show it follow."""
         for view in self.showing(job.request.conversation_id or ""):
-            view.join(job)
+            view.shown.join(job)
 
     async def _watch_service(self) -> None:
         """Tell the pages when what the service can do changes; ends with the last page."""

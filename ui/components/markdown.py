@@ -111,15 +111,15 @@ class MarkdownStream:
         if not starts:
             return ""
         offset, kind = starts[-1]
-        if offset >= complete and len(starts) > 1:  # its first line is not complete: it may yet belong to the one before
+        if (
+            offset >= complete and len(starts) > 1
+        ):  # its first line is not complete: it may yet belong to the one before
             offset, kind = starts[-2]
         self._kind = kind
         if not offset or offset >= complete:
             return ""
         cuts = [start for start, _ in starts if start < offset]
-        done = "".join(
-            _render_block(self._open[a:b]) for a, b in zip(cuts, [*cuts[1:], offset], strict=True)
-        )
+        done = "".join(_render_block(self._open[a:b]) for a, b in zip(cuts, [*cuts[1:], offset], strict=True))
         self._open = self._open[offset:]
         self._looked -= offset
         self._shown, self._prefix = 0, ""

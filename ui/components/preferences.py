@@ -70,7 +70,9 @@ def read_choice(fields: dict[str, Any], say: Language) -> Chosen:
 def _texts(say: Language) -> dict[str, str]:
     return {
         "title": say("Settings of this conversation"),
-        "about": say("They hold for this conversation's next answers. Leave a field empty to use the server's setting."),
+        "about": say(
+            "They hold for this conversation's next answers. Leave a field empty to use the server's setting."
+        ),
         "systemPrompt": say("System prompt"),
         "temperature": say("Temperature"),
         "temperatureHint": say("0 is the most predictable"),

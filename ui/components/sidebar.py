@@ -21,9 +21,7 @@ class Item(TypedDict):
 
 def item(conversation: "Conversation", *, running: bool = False, snippet: str = "") -> Item:
     updated = conversation.updated_at.timestamp() * 1000
-    return Item(
-        id=conversation.id, title=conversation.title, updated_ms=updated, running=running, snippet=snippet
-    )
+    return Item(id=conversation.id, title=conversation.title, updated_ms=updated, running=running, snippet=snippet)
 
 
 class Sidebar(Element, component="sidebar.js"):

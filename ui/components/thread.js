@@ -1,7 +1,8 @@
 // The conversation: questions, answers, and the answer that is being written. Its HTML comes rendered and sanitised from
 // the server; everything else is text. Knows nothing of sockets but whether there is one.
 //
-// Methods that the server calls: load(view), put(turn), stream(part), ticket(place), service(state).
+// Methods that the server calls: load(view), put(turn), stream(part), ticket(place), mark(id),
+// named(id, title), service(state).
 
 const COPIED_MS = 1600;
 const STICK_PX = 48; // nearer to the end than this, the view follows the answer
@@ -117,7 +118,7 @@ export default {
     </div>
     <ol class="turns" v-if="view.turns.length">
       <li v-for="turn in view.turns" :key="turn.id" class="turn" :data-status="turn.status" :data-id="turn.id">
-        <p v-if="turn.left_out" class="left-out"><span>{{ texts.leftOut }}</span></p>
+        <p v-if="turn.id === view.first_read" class="left-out"><span>{{ texts.leftOut }}</span></p>
         <div class="question" dir="auto"><span class="visually-hidden">{{ texts.youAsked }}</span>{{ turn.question }}</div>
         <div class="answer" :aria-busy="turn.status === 'running'">
           <div v-if="turn.status === 'queued'" class="ticket">
@@ -154,7 +155,7 @@ export default {
   <div class="visually-hidden" role="status" aria-live="polite">{{ said }}</div>
 </section>`,
   data: () => ({
-    view: { id: "", title: "", model: "", turns: [] },
+    view: { id: "", title: "", model: "", turns: [], first_read: "" },
     state: { kind: "ready", text: "" },
     loaded: false,
     connected: true,
@@ -220,6 +221,9 @@ export default {
       const turn = this.view.turns.find((other) => other.id === place.id);
       if (!turn || turn.final) return;
       Object.assign(turn, { status: place.status, position: place.position, ready_at: place.wait_s === null ? null : Date.now() + 1000 * place.wait_s });
+    },
+    mark(id) {
+      this.view.first_read = id;
     },
     service(state) {
       this.state = state;

@@ -1,6 +1,5 @@
 """The conversation as the browser shows it. What is sent has fixed keys; texts of people and models are values only."""
 
-from collections.abc import Sequence
 from typing import TypedDict
 
 from nicegui.element import Element
@@ -32,7 +31,6 @@ class Turn(TypedDict):
     seq: int  # deltas of a running answer that the HTML holds
     source: str  # the answer's Markdown, for copying; "" while it is being written
     versions: list[str]  # ids of the answers to the same question, this one included
-    left_out: bool  # what stands above this turn is no longer read by the model
     position: int | None
     ready_at: float | None  # set by the browser
     note: Note | None
@@ -44,6 +42,7 @@ class View(TypedDict):
     title: str
     model: str
     turns: list[Turn]
+    first_read: str  # id of the turn above which nothing is read by the model any more; "" where it reads all
     replace: bool  # whether the page's address is replaced, rather than put on top of the history
     missing: bool
 
@@ -77,6 +76,10 @@ class Thread(Element, component="thread.js"):
         """Where a request stands that has no token yet."""
         place = {"position": update.position, "wait_s": update.expected_wait_s}
         self.run_method("ticket", {"id": id, "status": update.status.value, **place})
+
+    def mark(self, first_read: str) -> None:
+        """Say from which turn on the model reads the conversation; "" is all of it."""
+        self.run_method("mark", first_read)
 
     def service(self, kind: str, text: str, done: int = 0, total: int = 0) -> None:
         """What the server can do at present: `ready`, `loading`, `draining` or `failed`."""

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from engine.types import Exchange, Status
-from ui.components.markdown import render
 from ui.components.thread import Note, Turn
 from ui.i18n import Language
 
@@ -42,32 +41,31 @@ def answered(path: Iterable[Exchange]) -> list[Exchange]:
     return [exchange for exchange in path if exchange.answer.strip()]
 
 
-def first_read(path: list[Exchange]) -> str | None:
-    """The id of the first exchange that the newest one still read; None when it read all."""
+def first_read(path: list[Exchange]) -> str:
+    """The id of the first exchange that was read for the newest one; "" when all were."""
     if not path:
-        return None
+        return ""
     told = sum(message.role == "user" for message in path[-1].messages) - 1
     candidates = answered(path[:-1])
     if told >= len(candidates):
-        return None
+        return ""
     return candidates[-told].id if told else path[-1].id
 
 
-def turn(exchange: Exchange, tree: Tree, say: Language, *, left_out: bool = False) -> Turn:
-    """A finished exchange, its answer rendered. Takes milliseconds for a long one."""
+def turn(exchange: Exchange, tree: Tree, say: Language, html: str | None) -> Turn:
+    """An exchange with its answer as HTML (None: the browser has it)."""
     return Turn(
         id=exchange.id,
         question=exchange.prompt,
         status=exchange.status.value,
         final=exchange.status.final,
         begun=bool(exchange.answer),
-        html=render(exchange.answer),
+        html=html,
         pieces="",
         tail="",
         seq=0,
-        source=exchange.answer,
+        source=exchange.answer if exchange.status.final else "",
         versions=versions(tree, exchange),
-        left_out=left_out,
         position=None,
         ready_at=None,
         note=note(exchange, say),
@@ -93,7 +91,8 @@ def note(exchange: Exchange, say: Language) -> Note | None:
         case Status.INTERRUPTED:
             return Note(kind="warn", text=say("The server went down before the answer was finished."), retry=True)
         case Status.FAILED:
-            return Note(kind="bad", text=say("Something went wrong while this was answered. It is not your fault."), retry=True)
+            text = say("Something went wrong while this was answered. It is not your fault.")
+            return Note(kind="bad", text=text, retry=True)
     return None
 
 
