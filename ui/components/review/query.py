@@ -52,11 +52,9 @@ class Query:
             text=given["text"],
             open=given["open"] if re.fullmatch(r"[0-9A-Za-z-]{1,64}", given["open"]) else "",
         )
-        kept = query.fields()
         # A span and days contradict each other; the span wins without a word, as in the form.
-        ignored = [
-            name for name in _FIELDS if given[name] and name not in kept and not (span and name in ("from", "to"))
-        ]
+        known = query.fields().keys() | ({"from", "to"} if span else set())
+        ignored = [name for name in _FIELDS if given[name] and name not in known]
         return query, tuple(ignored)
 
     def fields(self) -> dict[str, str]:
