@@ -89,7 +89,7 @@ def _outcome(exchange: Exchange, say: Language) -> Iterator[tuple[str, str]]:
     yield say("Status"), status_name(exchange.status, say)
     yield say("Finish reason"), exchange.finish_reason or ""
     yield say("Source"), source_name(exchange.source, say)
-    yield say("Exchange"), exchange.id
+    yield say("Exchange id"), exchange.id
 
 
 def _times(exchange: Exchange, say: Language) -> Iterator[tuple[str, str]]:

@@ -106,8 +106,10 @@ def reader_zone(name: object, offset_minutes: object) -> tzinfo:
 
 
 def _clean(value: object) -> str:
-    """The field's text; NUL goes because PostgreSQL refuses it."""
-    return value.replace("\0", "").strip()[:MAX_TEXT] if isinstance(value, str) else ""
+    """The field's text without what no database and no address takes: NUL and halves of surrogate pairs."""
+    if not isinstance(value, str):
+        return ""
+    return value.encode("utf-8", "replace").decode().replace("\0", "").strip()[:MAX_TEXT]
 
 
 def _date(text: str) -> date | None:
