@@ -18,6 +18,7 @@ from nicegui import ui
 from engine.types import Exchange, ExchangeFilter
 from ui.auth import Visitor
 from ui.components.markdown import render
+from ui.components.review import download
 from ui.components.review.conversation import View, said, view
 from ui.components.review.inbox import Inbox, who
 from ui.components.review.query import Query, reader_zone
@@ -33,6 +34,8 @@ PAGE = 50  # exchanges that are listed at once
 
 
 def register(desk: Desk) -> None:
+    download.register(desk)
+
     @ui.page("/review")
     async def review() -> None:
         visitor = page_visitor()

@@ -37,8 +37,7 @@ class Said(TypedDict):
 class View(TypedDict):
     id: str
     who: str
-    at: str
-    source: str
+    place: str  # where it was asked, and where it stands in its conversation
     earlier: list[Said]  # what an API request brought along; a conversation of the page has turns instead
     turns: list[Turn]
 
@@ -68,10 +67,18 @@ def view(opened: Exchange, exchanges: Sequence[Exchange], who: str, say: Languag
     return View(
         id=opened.id,
         who=who,
-        at=opened.queued_at.isoformat(),
-        source=source_name(opened.source, say),
+        place=place(opened, path, say),
         earlier=said(path[0].messages[:-1], say, render) if opened.conversation_id is None else [],
         turns=[turn(exchange, versions(exchanges, exchange), say, render) for exchange in path],
+    )
+
+
+def place(opened: Exchange, path: list[Exchange], say: Language) -> str:
+    source = source_name(opened.source, say)
+    if len(path) == 1:
+        return source
+    return say(
+        "{source} · {n} of {total} in its conversation", source=source, n=path.index(opened) + 1, total=len(path)
     )
 
 

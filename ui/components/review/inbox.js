@@ -9,7 +9,7 @@ const SEARCHING_AFTER_MS = 300;
 
 export default {
   template: `
-    <div :class="['inbox', { 'inbox--open': openId }]" @keydown.esc="close">
+    <div :class="['inbox', { 'inbox--open': openId }]">
       <form class="inbox-filters" role="search" :aria-label="texts.filters" @submit.prevent="search">
         <label class="inbox-text">
           <span class="visually-hidden">{{ texts.search }}</span>
@@ -30,12 +30,12 @@ export default {
           <label><span class="visually-hidden">{{ texts.to }}</span><input v-model="form.to" type="date" @change="search" /></label>
         </span>
         <button v-if="filtered" type="button" class="inbox-quiet" @click="clear">{{ texts.clear }}</button>
-        <span class="inbox-actions">
+        <span class="inbox-actions" :aria-label="texts.export" role="group">
           <a v-for="file in files" :key="file.format" class="inbox-quiet" :href="exportAddress(file.format)" download>{{ file.label }}</a>
         </span>
       </form>
 
-      <section class="inbox-list" :aria-label="texts.list" :aria-busy="searching">
+      <section ref="list" class="inbox-list" :aria-label="texts.list" :aria-busy="searching">
         <p v-if="notice" class="inbox-notice" role="status">{{ notice }}</p>
         <p v-if="searching && slow" class="inbox-note" role="status">{{ texts.searching }}</p>
         <p v-else-if="!searching && !rows.length && !notice" class="inbox-note" role="status">{{ filtered ? texts.nothing : texts.empty }}</p>
@@ -53,7 +53,7 @@ export default {
                 <span class="inbox-prompt">{{ row.prompt }}</span>
                 <span class="inbox-row-end">
                   <span v-if="row.status !== 'done'" :class="['inbox-status', 'inbox-status--' + row.status]">{{ row.statusName }}</span>
-                  <span class="inbox-answer">{{ row.answer }}</span>
+                  <span v-if="row.answer" class="inbox-answer">{{ row.answer }}</span>
                 </span>
               </button>
             </li>
@@ -78,7 +78,7 @@ export default {
             <button type="button" class="inbox-back" @click="close">{{ texts.back }}</button>
             <div class="inbox-title">
               <h1>{{ opened.who }}</h1>
-              <p>{{ moment(opened.at) }} · {{ opened.source }}</p>
+              <p>{{ opened.place }}</p>
             </div>
             <button type="button" class="inbox-quiet" @click="copyLink">{{ copied ? texts.copied : texts.copyLink }}</button>
           </header>
@@ -176,18 +176,19 @@ export default {
       const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
       const fields = Object.fromEntries(new URLSearchParams(location.search));
       this.await();
-      this.$emit("visit", { n: ++this.asked.list, fields, zone, offset: -new Date().getTimezoneOffset() });
+      this.visiting = ++this.asked.list;
+      this.$emit("visit", { n: this.visiting, fields, zone, offset: -new Date().getTimezoneOffset() });
       if (fields.open) this.open(fields.open, false);
     },
     search() {
       const { time, from, to, ...rest } = this.form;
       const fields = time === "days" ? { ...rest, from, to } : { ...rest, time };
-      if (time === "days" && !from && !to) return; // the days are still to be chosen
       this.await();
       this.$emit("search", { n: ++this.asked.list, fields });
     },
     choose(field) {
-      if (field === "time" && this.form.time !== "days") this.form.from = this.form.to = "";
+      if (field === "time" && this.form.time === "days") return; // the days are still to be chosen
+      if (field === "time") this.form.from = this.form.to = "";
       this.search();
     },
     clear() {
@@ -207,7 +208,7 @@ export default {
       this.missing = "";
       this.sent = {};
       if (this.opened?.turns.every((turn) => turn.id !== id)) this.opened = null;
-      if (tell) this.address(!wasOpen);
+      if (tell) this.address(!wasOpen && this.narrow());
       this.$emit("open", { n: ++this.asked.open, id });
     },
     askSent(id) { this.$emit("sent", { id }); },
@@ -220,11 +221,11 @@ export default {
       this.told(list);
       this.query = list.query;
       this.notice = list.notice;
-      this.form = { person: "", time: "", from: "", to: "", status: "", source: "", text: "", ...list.fields };
-      if (this.form.from || this.form.to) this.form.time = "days";
+      if (n === this.visiting) this.fill(list.fields); // else the form is where it came from, and may be ahead already
       this.address(false);
       this.said = this.rows.length ? "" : this.texts.nothing;
-      document.querySelector(".inbox-list")?.scrollTo(0, 0);
+      this.$refs.list.scrollTo(0, 0);
+      this.$nextTick(() => document.getElementById("row-" + this.openId)?.scrollIntoView({ block: "nearest" }));
     },
     showMore(n, list) {
       if (n !== this.asked.list) return;
@@ -249,6 +250,10 @@ export default {
     },
 
     // --- here ---
+    fill(fields) {
+      const days = fields.from || fields.to ? { time: "days" } : {};
+      this.form = { person: "", time: "", from: "", to: "", status: "", source: "", text: "", ...fields, ...days };
+    },
     told(list) {
       this.more = list.more;
       this.searching = this.loading = false;
@@ -263,6 +268,7 @@ export default {
       const parameters = new URLSearchParams(this.query);
       if (this.openId) parameters.set("open", this.openId);
       const address = location.pathname + (parameters.size ? "?" + parameters : "");
+      if (push) this.pushed = true;
       history[push ? "pushState" : "replaceState"](history.state, "", address);
     },
     exportAddress(format) {
@@ -283,12 +289,14 @@ export default {
     },
     close() {
       if (!this.openId) return;
-      const row = document.getElementById("row-" + this.openId);
+      if (this.pushed) return history.back(); // on a phone opening was a step, and the way back is a step back
       this.shut();
-      this.address(true);
-      this.$nextTick(() => row?.focus({ preventScroll: false }));
+      this.address(false);
     },
     shut() {
+      const row = document.getElementById("row-" + this.openId);
+      this.$nextTick(() => row?.focus());
+      this.pushed = false;
       clearTimeout(this.resting);
       this.asked.open++;
       this.openId = "";
@@ -326,6 +334,7 @@ export default {
       this.copied = true;
       setTimeout(() => (this.copied = false), 2000);
     },
+    narrow() { return matchMedia("(max-width: 700px)").matches; },
     clock(at) { return new Intl.DateTimeFormat(this.tag, { timeStyle: "short" }).format(new Date(at)); },
     moment(at) { return new Intl.DateTimeFormat(this.tag, { dateStyle: "medium", timeStyle: "medium" }).format(new Date(at)); },
     dayName(at) {

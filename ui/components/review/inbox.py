@@ -43,6 +43,7 @@ class Inbox(Element, component="inbox.js"):
         self.props["tag"] = say.tag
         self.props["texts"] = texts(say)
         self.props["choices"] = choices(say, people)
+        self.props["files"] = [{"format": "csv", "label": "CSV"}, {"format": "jsonl", "label": "JSON lines"}]
         for name, handler in handlers.items():
             self.on(name, _checked(handler))
 
@@ -127,6 +128,7 @@ def texts(say: Language) -> dict[str, str]:
         "from": say("From"),
         "to": say("To"),
         "clear": say("Clear"),
+        "export": say("Export what is listed"),
         "list": say("Exchanges"),
         "searching": say("Searching …"),
         "nothing": say("Nothing matches. Try fewer filters."),
