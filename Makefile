@@ -51,11 +51,11 @@ clean:
 
 # Set up again only when the dependencies have changed. The two stamps are what serving and what developing needs.
 $(VENV)/.runtime: constraints.txt pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	$(BIN)/python -m pip install --constraint constraints.txt --editable .
 	@touch $@
 
 $(VENV)/.development: constraints.txt pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	$(BIN)/python -m pip install --constraint constraints.txt --editable ".[dev]"
 	@touch $(VENV)/.runtime $@
 
 $(BIN)/python:
