@@ -41,7 +41,7 @@ model: $(VENV)/.runtime
 	$(BIN)/python -m engine.backends.qwen2.weights
 
 screenshots: $(VENV)/.development
-	$(BIN)/python docs/screenshots/take.py
+	$(BIN)/python -m docs.screenshots.take
 
 settings: $(VENV)/.runtime
 	$(BIN)/python -m engine.settings
