@@ -57,7 +57,7 @@ class ApiKeys:
         change = sa.update(ApiKeyRow).where(col(ApiKeyRow.id) == id).values(last_used_at=datetime.now(UTC))
         await self._database.write(lambda session: session.exec(change))
 
-    async def list(self, user_id: str) -> "Keys":
+    async def list(self, user_id: str) -> Keys:
         """A person's keys, newest first."""
         rows = (
             select(ApiKeyRow)

@@ -7,7 +7,7 @@ from sqlmodel import Session, col, select
 
 from storage.database import Database
 from storage.models import AuditRow
-from storage.paging import decode, page
+from storage.paging import before_number, page
 from storage.records import AuditEntry, Page
 
 
@@ -28,13 +28,16 @@ class Audit:
 
         Raises ValueError for a cursor that is not one.
         """
-        rows = select(AuditRow).order_by(col(AuditRow.id).desc()).limit(limit + 1)
+        rows = (
+            select(AuditRow)
+            .where(*before_number(AuditRow.id, cursor))
+            .order_by(col(AuditRow.id).desc())
+            .limit(limit + 1)
+        )
         if action:
             rows = rows.where(col(AuditRow.action).startswith(action, autoescape=True))
         if actor:
             rows = rows.where(col(AuditRow.actor) == actor)
-        if cursor is not None:
-            rows = rows.where(col(AuditRow.id) < int(decode(cursor, 1)[0]))
 
         def work(session: Session) -> Page[AuditEntry]:
             return page(session.exec(rows).all(), limit, _entry, lambda row: [str(row.id)])

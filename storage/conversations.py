@@ -134,7 +134,7 @@ class Conversations:
                 for row, titled, number in session.exec(rows).all()
             ]
 
-        return await self._database.read(work)
+        return await self._database.search(work)
 
     async def _change(self, id: str, user_id: str, **values: object) -> bool:
         return await self._update(sa.update(ConversationRow).where(*_own(id, user_id)).values(**values))

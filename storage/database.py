@@ -6,20 +6,23 @@ Knows SQLAlchemy and the two kinds of database, but no table. Nothing here block
 import asyncio
 import os
 import sqlite3
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlmodel import Session
 
-from storage.errors import StorageError
+from storage.errors import SearchTooSlow, StorageError
 from storage.writer import Work, Writer
 
 R = TypeVar("R")
 
-READERS = 4
+READERS, SEARCHERS = 4, 2  # threads; searches have their own, so that slow ones hold up nobody who opens a page
+SEARCH_LIMIT_S = 20.0
 LOCK_WAIT_MS = 2000  # SQLite waits this long for another program's lock; then the writer says so and tries again
 WRITE_PATIENCE_S = 10.0  # a person's change waits this long for a database in trouble, then it is withdrawn
 
@@ -30,9 +33,10 @@ class Database:
     def __init__(self, url: str) -> None:
         self.url = _checked(url)
         self.sqlite = self.url.get_backend_name() == "sqlite"
-        self._read_engine = _engine(self.url, readers=READERS)
+        self._read_engine = _engine(self.url, readers=READERS + SEARCHERS)
         self._write_engine = _engine(self.url, readers=0)
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="storage-read")
+        self._searchers = ThreadPoolExecutor(SEARCHERS, thread_name_prefix="storage-search")
         self.writer = Writer(self._write_engine)
 
     def start(self, first: Callable[[Session], R]) -> R:
@@ -46,6 +50,10 @@ class Database:
     async def read(self, work: Callable[[Session], R]) -> R:
         """Run `work` on a reader thread, on one consistent state of the database."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
+
+    async def search(self, work: Callable[[Session], R]) -> R:
+        """The same for work that may look through many rows. Raises SearchTooSlow after SEARCH_LIMIT_S seconds."""
+        return await asyncio.get_running_loop().run_in_executor(self._searchers, self._search, work)
 
     async def write(self, work: Work[R], *, patience_s: float = WRITE_PATIENCE_S) -> R:
         """Run `work` in the writer's next transaction; it is committed when this returns.
@@ -68,6 +76,7 @@ class Database:
         """Write what is queued, then let go of threads and connections."""
         self.writer.close()
         self._readers.shutdown()
+        self._searchers.shutdown()
         self._read_engine.dispose()
         self._write_engine.dispose()
 
@@ -83,6 +92,30 @@ class Database:
     def _read(self, work: Callable[[Session], R]) -> R:
         with Session(self._read_engine) as session:
             return work(session)
+
+    def _search(self, work: Callable[[Session], R]) -> R:
+        with Session(self._read_engine) as session, _time_limit(session.connection(), SEARCH_LIMIT_S):
+            return work(session)
+
+
+@contextmanager
+def _time_limit(connection: sa.Connection, seconds: float) -> Iterator[None]:
+    driver = connection.connection.driver_connection
+    if isinstance(driver, sqlite3.Connection):
+        until = time.monotonic() + seconds
+        driver.set_progress_handler(lambda: time.monotonic() > until, 10_000)
+    else:
+        connection.exec_driver_sql(f"SET LOCAL statement_timeout = {int(seconds * 1000)}")
+    try:
+        yield
+    except sa.exc.OperationalError as error:
+        code = getattr(error.orig, "sqlite_errorcode", None) or getattr(error.orig, "sqlstate", None)
+        if code not in (sqlite3.SQLITE_INTERRUPT, "57014"):  # PostgreSQL's query_canceled
+            raise
+        raise SearchTooSlow(f"The search took longer than {seconds:g} seconds; choose a shorter time.") from error
+    finally:
+        if isinstance(driver, sqlite3.Connection):
+            driver.set_progress_handler(None, 0)
 
 
 def prepare_file(url: sa.URL) -> None:

@@ -7,3 +7,7 @@ class StorageError(Exception):
 
 class StorageUnavailable(StorageError):
     """A change could not be written in time (disk full, database locked). It has not been made and will not be."""
+
+
+class SearchTooSlow(StorageError):
+    """A search was given up because it looked through too many rows."""

@@ -61,7 +61,8 @@ class Exchanges:
         return await self._database.read(lambda session: [to_exchange(row) for row in session.exec(rows)])
 
     async def search(self, filter: ExchangeFilter, *, limit: int = 50, cursor: str | None = None) -> Page[ExchangeRow]:
-        """Newest first. `since` is included, `until` is not. Raises ValueError for a cursor that is not one.
+        """Newest first. `since` is included, `until` is not. Raises ValueError for a cursor that is not one,
+        and SearchTooSlow.
 
         A text with a word of three characters or more uses the index; with shorter words alone, the rows between
         `since` and `until` are looked through, newest first, until the page is full.
@@ -79,7 +80,7 @@ class Exchanges:
             found = session.connection().execute(rows).all()
             return page(found, limit, _line, lambda row: [row.queued_at.isoformat(), row.id])
 
-        return await self._database.read(work)
+        return await self._database.search(work)
 
     async def usage(self, since: datetime) -> dict[str, tuple[int, int]]:
         """By user id: how many requests, and how many completion tokens, were asked for since then."""
@@ -97,7 +98,7 @@ class Exchanges:
             found = session.connection().execute(rows)
             return {str(person): (requests, int(tokens)) for person, requests, tokens in found}
 
-        return await self._database.read(work)
+        return await self._database.search(work)
 
     async def delete_before(self, when: datetime) -> int:
         """Delete what was asked before `when` and has ended; return how many. Their text leaves the index too.

@@ -5,16 +5,18 @@ move nothing.
 """
 
 import base64
-import binascii
 import json
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TypeVar
 
 import sqlalchemy as sa
 from sqlmodel import col
 
 from storage.records import Page
+
+MAX_CURSOR = 200  # characters
 
 Row = TypeVar("Row")
 Item = TypeVar("Item")
@@ -35,18 +37,34 @@ def before(time: datetime, id: str, cursor: str | None) -> list[sa.ColumnElement
     if cursor is None:
         return []
     at, last = decode(cursor, 2)
-    when = datetime.fromisoformat(at)
-    if when.utcoffset() is None:
-        raise ValueError(f"{cursor!r} is not a cursor of this list.")
+    with _sentence(cursor):
+        when = datetime.fromisoformat(at).astimezone(UTC)
     return [sa.or_(col(time) < when, sa.and_(col(time) == when, col(id) < last))]
+
+
+def before_number(number: int | None, cursor: str | None) -> list[sa.ColumnElement[bool]]:
+    """The same for a list that is numbered."""
+    if cursor is None:
+        return []
+    (last,) = decode(cursor, 1)
+    with _sentence(cursor):
+        return [col(number) < min(int(last), 2**63 - 1)]
 
 
 def decode(cursor: str, parts: int) -> list[str]:
     """Raises ValueError for what `encode` did not make from that many parts."""
-    try:
+    with _sentence(cursor):
+        if len(cursor) > MAX_CURSOR:
+            raise ValueError
         key = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
-    except (binascii.Error, ValueError) as error:
-        raise ValueError(f"{cursor!r} is not a cursor of this list.") from error
-    if not (isinstance(key, list) and len(key) == parts and all(isinstance(part, str) for part in key)):
-        raise ValueError(f"{cursor!r} is not a cursor of this list.")
+        if not (isinstance(key, list) and len(key) == parts and all(isinstance(part, str) for part in key)):
+            raise ValueError
     return key
+
+
+@contextmanager
+def _sentence(cursor: str) -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{cursor[:MAX_CURSOR]!r} is not a cursor of this list.") from error

@@ -54,11 +54,11 @@ class Sessions:
     async def end_all(self, user_id: str) -> None:
         await self._write(sa.delete(SessionRow).where(col(SessionRow.user_id) == user_id))
 
-    async def list(self, user_id: str) -> "SignIns":
+    async def list(self, user_id: str) -> SignIns:
         """A person's running sessions, the one used last first."""
         return await self._running(col(SessionRow.user_id) == user_id)
 
-    async def _running(self, *conditions: sa.ColumnElement[bool]) -> "SignIns":
+    async def _running(self, *conditions: sa.ColumnElement[bool]) -> SignIns:
         rows = (
             select(SessionRow, UserRow)
             .join(UserRow, col(UserRow.id) == col(SessionRow.user_id))

@@ -1,7 +1,7 @@
 """Accounts. Knows hashes of passwords and never a password."""
 
+import unicodedata
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 from sqlmodel import Session, col, select
@@ -11,10 +11,7 @@ from storage.database import Database
 from storage.models import UserRow
 from storage.records import User, UserRole
 
-if TYPE_CHECKING:
-    from typing import TypeAlias
-
-Accounts: "TypeAlias" = list[User]  # the method `list` hides the type inside the class
+Accounts = list[User]  # the method `list` hides the type inside the class
 
 
 class Users:
@@ -79,7 +76,7 @@ class Users:
     async def seen(self, id: str) -> None:
         await self._set(id, last_seen_at=datetime.now(UTC))
 
-    async def list(self) -> "Accounts":
+    async def list(self) -> Accounts:
         """All accounts, by name."""
         rows = select(UserRow).order_by(col(UserRow.name_key))
         return await self._database.read(lambda session: [user(row) for row in session.exec(rows)])
@@ -151,4 +148,5 @@ def _is_last_admin(session: Session, row: UserRow) -> bool:
 
 
 def _key(name: str) -> str:
-    return name.casefold()
+    """The same for ADA, ada, and the full-width letters that a Chinese keyboard may write."""
+    return unicodedata.normalize("NFKC", name).casefold()

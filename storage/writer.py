@@ -81,7 +81,7 @@ class Writer:
         self._running: dict[object, Queued[Any]] = {}
         self._wake = threading.Condition()
         self._trouble: str | None = None
-        self._closing = False
+        self._closing_until: float | None = None  # time.monotonic()
         self._thread = threading.Thread(target=self._run, name="storage-write", daemon=True)
 
     def start(self) -> None:
@@ -94,7 +94,7 @@ class Writer:
     def submit(self, work: Work[R], key: object = None) -> asyncio.Future[R]:
         """Queue work and return at once. Queued work of the same `key` is replaced and keeps its place."""
         with self._wake:
-            if self._closing:
+            if self._closing_until:
                 raise StorageUnavailable("The database is closed.")
             queued = self._queue.setdefault(object() if key is None else key, Queued(work))
             queued.work = work
@@ -112,13 +112,10 @@ class Writer:
     def close(self) -> None:
         """Write what is queued and end the thread. What a database in trouble does not take in time is logged."""
         with self._wake:
-            self._closing = True
+            self._closing_until = self._closing_until or time.monotonic() + CLOSE_PATIENCE_S
             self._wake.notify()
         if self._thread.is_alive():
-            self._thread.join(CLOSE_PATIENCE_S)
-        if self._queue or self._running:
-            left = len(self._queue) + len(self._running)
-            logger.error("{} changes are not written: {}", left, self._trouble)
+            self._thread.join()
 
     # --- on the writer thread ---
 
@@ -138,13 +135,17 @@ class Writer:
                 queued.settle(result, failure)
 
     def _take(self) -> bool:
-        """Wait for work and move a batch of it to `_running`. False: closed, and all is written."""
+        """Wait for work and move a batch of it to `_running`. False: closed, and all is written or given up."""
         with self._wake:
-            self._wake.wait_for(lambda: self._queue or self._closing or self._trouble)
+            self._wake.wait_for(lambda: self._queue or self._trouble or self._closing_until)
+            if self._closing_until and self._queue and self._trouble and time.monotonic() > self._closing_until:
+                logger.error("{} changes are not written: {}", len(self._queue), self._trouble)
+                for queued in self._queue.values():
+                    queued.withdrawn = True
             self._drop_withdrawn()
             for key in list(self._queue)[:BATCH]:
                 self._running[key] = self._queue.pop(key)
-            return bool(self._running) or not self._closing
+            return bool(self._running) or not self._closing_until
 
     def _commit(self) -> list[tuple[Queued[Any], tuple[Any, Exception | None]]]:
         """Run the batch in one transaction, each piece in a savepoint. Raises what must be tried again."""
@@ -192,15 +193,19 @@ class Writer:
 
 def _run_alone(connection: sa.Connection, work: Work[R]) -> tuple[R | None, Exception | None]:
     """Run one piece of work in a savepoint: (result, None), or (None, why it failed) with nothing changed."""
+    session = Session(connection, expire_on_commit=False, join_transaction_mode="create_savepoint")
     try:
-        with Session(connection, expire_on_commit=False, join_transaction_mode="create_savepoint") as session:
-            result = work(session)
-            session.commit()  # releases the savepoint; the batch is committed later
-            return result, None
+        result = work(session)
+        session.commit()  # releases the savepoint; the batch is committed later
     except Exception as error:
         if _is_trouble(error):
+            with suppress(sa.exc.DBAPIError):  # SQLite may have undone the transaction with all its savepoints
+                session.close()
             raise
+        session.close()
         return None, error
+    session.close()
+    return result, None
 
 
 def _probe(connection: sa.Connection) -> None:
