@@ -12,7 +12,7 @@ from ui.auth import Auth
 from ui.desk import Desk
 from ui.entry import Entry
 from ui.guard import Guard
-from ui.pages import account, login
+from ui.pages import account, chat, login
 from ui.serving import Life, log_in_one_place
 from ui.sockets import guard_sockets
 from ui.static_files import STATIC
@@ -28,7 +28,7 @@ def build(settings: Settings) -> Desk:
     service = ChatService(settings, create_backend(settings), store.exchanges)
     desk = Desk(settings, service, store, Auth(store, settings), Monitor(service))
     app.add_static_files("/static", STATIC, max_cache_age=365 * 24 * 3600)
-    for face in (login, account, ops):
+    for face in (login, account, ops, chat):
         face.register(desk)
     return desk
 
