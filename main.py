@@ -12,11 +12,7 @@ from ui.auth import Auth
 from ui.desk import Desk
 from ui.entry import Entry
 from ui.guard import Guard
-<<<<<<< HEAD
-from ui.pages import account, chat, login
-=======
 from ui.pages import account, chat, login, review
->>>>>>> review
 from ui.serving import Life, log_in_one_place
 from ui.sockets import guard_sockets
 from ui.static_files import STATIC
@@ -32,11 +28,7 @@ def build(settings: Settings) -> Desk:
     service = ChatService(settings, create_backend(settings), store.exchanges)
     desk = Desk(settings, service, store, Auth(store, settings), Monitor(service))
     app.add_static_files("/static", STATIC, max_cache_age=365 * 24 * 3600)
-<<<<<<< HEAD
-    for face in (login, account, ops, chat):
-=======
     for face in (login, account, chat, review, ops):
->>>>>>> review
         face.register(desk)
     return desk
 
