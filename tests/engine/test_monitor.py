@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from engine.hardware import Hardware
 
 from engine import hardware, monitor
 from engine.errors import QueueFull
-from engine.hardware import Hardware
 from engine.monitor import WINDOW_S, Monitor, Sample, Spread, figures, percentile, spread
 from engine.service import Outcome
 from engine.types import Status
@@ -50,7 +50,7 @@ async def test_a_sample_says_who_runs_who_waits_and_what_was_refused() -> None:
     await ended(waiting)
     watched.sample()
     assert (watched.now.running, watched.now.waiting) == (0, 0)
-    assert watched.now.tokens == 2 * len("You said: hello".split())
+    assert watched.now.tokens == 2 * len(["You", "said:", "hello"])
     seconds = (watched.samples[2].at - watched.samples[1].at).total_seconds()
     assert watched.now.tokens_per_s == pytest.approx(watched.now.tokens / seconds)
 
