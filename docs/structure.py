@@ -25,9 +25,10 @@ def tracked() -> list[str]:
 
 
 def sources() -> list[str]:
-    """The files to list: all but tests and empty ones."""
+    """The files to list, folder by folder: all but tests and empty ones."""
     files = [path for path in tracked() if path.endswith(SUFFIXES) and not path.startswith("tests/")]
-    return [path for path in files if (ROOT / path).read_text(encoding="utf-8").strip()]
+    said = [path for path in files if (ROOT / path).read_text(encoding="utf-8").strip()]
+    return sorted(said, key=lambda path: path.rpartition("/"))
 
 
 def document() -> str:
