@@ -194,10 +194,10 @@ def _render_block(text: str) -> str:
     limit = LARGEST_BLOCK if "\n" in text.strip() else LARGEST_PARAGRAPH
     if len(text) > limit and not _FENCE.match(text):
         return f'<div class="plain-text">{escape(text)}</div>\n'
-    return _cleaner(_parser.render(text))
+    return _clean(_parser.render(text))
 
 
-def _cleaner(html: str) -> str:
+def _clean(html: str) -> str:
     return nh3.clean(
         html,
         tags=_TAGS,

@@ -44,7 +44,7 @@ def register(desk: Desk) -> None:
         users = await desk.store.users.list()
         say = say_for(visitor, ui.context.client.request)
         prepare(desk, visitor, say("Review"))
-        ui.add_head_html(stylesheet("review.css"))
+        ui.add_head_html(stylesheet("answer.css") + stylesheet("review.css"))
         top_bar(desk, visitor, say, "/review")
         with ui.element("main"):
             Review(desk, visitor, say, sorted((user.name for user in users), key=str.casefold))

@@ -17,18 +17,20 @@ export default {
           <input ref="text" v-model="form.text" type="search" maxlength="200" :placeholder="texts.search" @change="search" />
           <kbd aria-hidden="true">/</kbd>
         </label>
-        <label v-for="choice in choices" :key="choice.field" class="inbox-choice">
-          <span class="visually-hidden">{{ choice.label }}</span>
-          <select v-model="form[choice.field]" :class="{ set: form[choice.field] }" @change="choose(choice.field)">
-            <option value="">{{ choice.any }}</option>
-            <option v-for="option in choice.options" :key="option.value" :value="option.value">{{ option.label }}</option>
-          </select>
-        </label>
-        <span v-if="form.time === 'days'" class="inbox-days">
-          <label><span class="visually-hidden">{{ texts.from }}</span><input v-model="form.from" type="date" @change="search" /></label>
-          <span aria-hidden="true">–</span>
-          <label><span class="visually-hidden">{{ texts.to }}</span><input v-model="form.to" type="date" @change="search" /></label>
-        </span>
+        <template v-for="choice in choices" :key="choice.field">
+          <label>
+            <span class="visually-hidden">{{ choice.label }}</span>
+            <select v-model="form[choice.field]" :class="{ set: form[choice.field] }" @change="choose(choice.field)">
+              <option value="">{{ choice.any }}</option>
+              <option v-for="option in choice.options" :key="option.value" :value="option.value">{{ option.label }}</option>
+            </select>
+          </label>
+          <span v-if="choice.field === 'time' && form.time === 'days'" class="inbox-days">
+            <label><span class="visually-hidden">{{ texts.from }}</span><input v-model="form.from" type="date" @change="search" /></label>
+            <span aria-hidden="true">–</span>
+            <label><span class="visually-hidden">{{ texts.to }}</span><input v-model="form.to" type="date" @change="search" /></label>
+          </span>
+        </template>
         <button v-if="filtered" type="button" class="inbox-quiet" @click="clear">{{ texts.clear }}</button>
         <span class="inbox-actions" :aria-label="texts.export" role="group">
           <a v-for="file in files" :key="file.format" class="inbox-quiet" :href="exportAddress(file.format)" download>{{ file.label }}</a>
@@ -84,8 +86,8 @@ export default {
           </header>
           <div v-for="(message, at) in opened.earlier" :key="'earlier-' + at" class="turn turn--earlier">
             <p class="turn-role">{{ message.roleName }}</p>
-            <div v-if="message.html" class="markdown" v-html="message.html"></div>
-            <p v-else class="turn-prompt">{{ message.text }}</p>
+            <div v-if="message.html" class="answer-text" dir="auto"><div v-html="message.html"></div></div>
+            <p v-else class="turn-prompt" dir="auto">{{ message.text }}</p>
           </div>
           <section v-for="turn in opened.turns" :key="turn.id" :id="'turn-' + turn.id" :aria-current="turn.id === opened.id ? 'true' : null"
                    :class="['turn', { 'turn--opened': turn.id === opened.id && opened.turns.length > 1 }]">
@@ -99,8 +101,8 @@ export default {
                 <button type="button" :aria-label="texts.newerVersion" :disabled="turn.versions.at(-1) === turn.id" @click="version(turn, 1)">›</button>
               </span>
             </p>
-            <p class="turn-prompt">{{ turn.prompt }}</p>
-            <div v-if="turn.answer" class="turn-answer markdown" v-html="turn.answer"></div>
+            <p class="turn-prompt" dir="auto">{{ turn.prompt }}</p>
+            <div v-if="turn.answer" class="answer-text" dir="auto"><div v-html="turn.answer"></div></div>
             <p v-else class="inbox-note turn-none">{{ texts.noAnswer }}</p>
             <p v-if="turn.error" class="turn-error">{{ turn.error }}</p>
             <details class="turn-numbers" :open="turn.id === opened.id">
@@ -108,7 +110,7 @@ export default {
               <div class="turn-groups">
                 <dl v-for="group in turn.facts" :key="group.title">
                   <dt class="turn-group">{{ group.title }}</dt>
-                  <div v-for="fact in group.facts" :key="fact.name"><dt>{{ fact.name }}</dt><dd>{{ fact.value }}</dd></div>
+                  <div v-for="fact in group.facts" :key="fact.name"><dt>{{ fact.name }}</dt><dd :class="{ long: fact.value.length > 24 }">{{ fact.value }}</dd></div>
                 </dl>
               </div>
               <button v-if="!sent[turn.id]" type="button" class="inbox-quiet" @click="askSent(turn.id)">{{ texts.showSent }}</button>
