@@ -72,12 +72,12 @@ class Monitor:
         self._sampler: asyncio.Task[None] | None = None
         self._stopping = threading.Event()
         self._figures: tuple[Sample, Figures] | None = None
+        self.sample()  # so that there is always one
 
     async def start(self) -> None:
-        """Take the first sample and go on every second."""
+        """Take a sample every second from now on."""
         self._stopping.clear()
         threading.Thread(target=self._read_hardware, name="hardware", daemon=True).start()
-        self.sample()
         self._sampler = asyncio.create_task(self._keep_sampling(), name="monitor")
 
     async def stop(self) -> None:
@@ -91,7 +91,7 @@ class Monitor:
 
     @property
     def now(self) -> Sample:
-        """The newest sample; there is one from `start` on."""
+        """The newest sample."""
         return self.samples[-1]
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:

@@ -41,7 +41,9 @@ async def test_a_row_follows_its_answer(store: Store) -> None:
     assert len((await store.exchanges.search(ExchangeFilter())).items) == 1
 
 
-@pytest.mark.parametrize("text", ["nul \0 byte", "half \ud83d emoji", "\udc00", "'; DROP TABLE users; --", "\u202e", "🙂" * 9])
+@pytest.mark.parametrize(
+    "text", ["nul \0 byte", "half \ud83d emoji", "\udc00", "'; DROP TABLE users; --", "\u202e", "🙂" * 9]
+)
 async def test_no_text_keeps_an_exchange_from_being_written(store: Store, text: str) -> None:
     exchange = an_exchange(messages=(Message("user", text),), answer=text, error=text)
     await store.exchanges.record(exchange)
@@ -98,7 +100,10 @@ async def test_every_filter_narrows(store: Store) -> None:
     assert await found(ExchangeFilter(status=Status.DONE)) == ["bob", "ada"]
     assert await found(ExchangeFilter(since=NOON + timedelta(hours=1))) == ["key", "bob"]
     assert await found(ExchangeFilter(until=NOON + timedelta(hours=1))) == ["ada"]
-    assert await found(ExchangeFilter(text="asks", status=Status.DONE, until=NOON + timedelta(hours=2))) == ["bob", "ada"]
+    assert await found(ExchangeFilter(text="asks", status=Status.DONE, until=NOON + timedelta(hours=2))) == [
+        "bob",
+        "ada",
+    ]
     assert await found(ExchangeFilter(text="asks", person=ada.id, source="api")) == []
 
 

@@ -78,7 +78,5 @@ def terms(file: Path) -> set[str]:
     """The trigrams that the index holds."""
     engine = sa.create_engine(f"sqlite:///{file}", poolclass=sa.NullPool)
     with engine.connect() as connection:
-        connection.exec_driver_sql(
-            "CREATE VIRTUAL TABLE temp.terms USING fts5vocab('main', 'exchanges_search', 'row')"
-        )
+        connection.exec_driver_sql("CREATE VIRTUAL TABLE temp.terms USING fts5vocab('main', 'exchanges_search', 'row')")
         return set(connection.exec_driver_sql("SELECT term FROM terms").scalars())

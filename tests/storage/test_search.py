@@ -141,9 +141,7 @@ async def test_ten_thousand_rows_are_paged_without_gap_or_repeat_and_searched(st
         for number in range(10_000)
     ]
     await asyncio.gather(*map(store.exchanges.record, exchanges))
-    expected = [
-        exchange.id for exchange in sorted(exchanges, key=lambda each: (each.queued_at, each.id), reverse=True)
-    ]
+    expected = [exchange.id for exchange in sorted(exchanges, key=lambda each: (each.queued_at, each.id), reverse=True)]
     ids, cursor = [], None
     while True:
         piece = await store.exchanges.search(ExchangeFilter(), limit=700, cursor=cursor)

@@ -201,7 +201,7 @@ class ChatView:
             raise InvalidRequest(self._say("Another conversation was opened meanwhile. Please send again."))
 
     async def _submit(self, question: str, above: list[Exchange], *, nonce: str = "") -> None:
-        conversation, chosen = self.shown.conversation, self.shown.chosen
+        conversation = self.shown.conversation
         new = conversation is None
         conversation = conversation or await self._create(question)
         try:
@@ -222,13 +222,11 @@ class ChatView:
     async def _request(self, question: str, above: list[Exchange], conversation: "Conversation") -> ChatRequest:
         service, chosen = self._desk.service, self.shown.chosen
         system_prompt = self._desk.settings.system_prompt if chosen.system_prompt is None else chosen.system_prompt
-        messages = await messages_for(
-            question,
-            answered(above),
-            system_prompt,
-            count=service.backend.count_tokens,
-            room=service.backend.context_tokens,
-        )
+        past = (
+            answered(above) if service.state()[0] == "ready" else []
+        )  # nothing can be counted yet: it will be refused
+        count, room = service.backend.count_tokens, service.backend.context_tokens
+        messages = await messages_for(question, past, system_prompt, count=count, room=room)
         return ChatRequest(
             messages=messages,
             sampling=chosen.sampling or Sampling(),
