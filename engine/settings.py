@@ -179,7 +179,7 @@ def document() -> str:
         "# Settings",
         "",
         "Environment variables, read once at the start. A value that is not allowed stops the start with a sentence; a",
-        "`QDESK_` variable that is not listed here is warned about. This page is written by `make settings` from",
+        "`QDESK_` variable that is not listed here is warned about. This page is written by `make docs` from",
         "[engine/settings.py](../engine/settings.py).",
         "",
         "| setting | default | allowed | meaning |",
