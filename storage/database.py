@@ -170,7 +170,7 @@ def _engine(url: sa.URL, *, readers: int) -> sa.Engine:
         raise StorageError(f"The driver for {url.drivername} is not installed: pip install {error.name}.") from error
     if url.get_backend_name() == "sqlite":
         sa.event.listen(engine, "connect", _pragmas(query_only=bool(readers)))
-        sa.event.listen(engine, "begin", _begin("BEGIN"))
+        sa.event.listen(engine, "begin", _begin("BEGIN" if readers else "BEGIN IMMEDIATE"))
     return engine
 
 

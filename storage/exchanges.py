@@ -110,11 +110,11 @@ class Exchanges:
         while chunk := await self._database.write(lambda session: _delete_chunk(session, when)):
             deleted += chunk
         await self._database.write(lambda session: _empty_conversations(session, when))
-        if False:
+        if deleted and self._indexed:
             pages = -MERGE_PAGES  # negative begins to merge the whole index into one, which drops deleted text
             while await self._database.write(partial(_merge_index, pages=pages)):
                 pages = MERGE_PAGES
-        pass
+        await self._database.empty_log()
         return deleted
 
     def opened(self, session: Session) -> int:
@@ -123,7 +123,7 @@ class Exchanges:
         change = (
             sa.update(ExchangeTable)
             .where(col(ExchangeTable.status).in_(UNFINISHED))
-            .values(status=str(Status.INTERRUPTED))
+            .values(status=str(Status.INTERRUPTED), finished_at=datetime.now(UTC))
         )
         return session.exec(change).rowcount
 

@@ -151,7 +151,7 @@ class Writer:
         """Run the batch in one transaction, each piece in a savepoint. Raises what must be tried again."""
         with self._engine.connect() as connection:
             if self._trouble:
-                pass
+                _probe(connection)
             with connection.begin():
                 outcomes = [(queued, _run_alone(connection, queued.work)) for queued in self._running.values()]
         with self._wake:
@@ -199,7 +199,8 @@ def _run_alone(connection: sa.Connection, work: Work[R]) -> tuple[R | None, Exce
         session.commit()  # releases the savepoint; the batch is committed later
     except Exception as error:
         if is_trouble(error):
-            session.close()
+            with suppress(sa.exc.DBAPIError):  # SQLite may have undone the transaction with all its savepoints
+                session.close()
             raise
         session.close()
         return None, error
