@@ -15,7 +15,7 @@ from loguru import logger
 from sqlmodel import Session
 
 from engine.types import Status
-from storage import SearchTooSlow, StorageUnavailable, Store, database
+from storage import SearchTooSlow, StorageUnavailable, Store, database, writer
 from storage.models import OptionRow
 from storage.records import ExchangeFilter
 from tests.storage.making import NOON, a_person, an_exchange, fill
