@@ -12,7 +12,7 @@ from ui.auth import Auth
 from ui.desk import Desk
 from ui.entry import Entry
 from ui.guard import Guard
-from ui.pages import account, login
+from ui.pages import account, admin, chat, login, review
 from ui.serving import Life, log_in_one_place
 from ui.sockets import guard_sockets
 from ui.static_files import STATIC
@@ -29,7 +29,7 @@ def build(settings: Settings) -> Desk:
     service = ChatService(settings, create_backend(settings), store.exchanges)
     desk = Desk(settings, service, store, Auth(store, settings), Monitor(service))
     app.add_static_files("/static", STATIC, max_cache_age=365 * 24 * 3600)
-    for page in (login, account):
+    for page in (login, account, chat, review, admin):
         page.register(desk)
     register_api(desk, VERSION)  # after the pages: POST / would be lost to a page at the same path
     return desk
