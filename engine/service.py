@@ -19,6 +19,7 @@ from engine.backends import Backend
 from engine.errors import BackendFailed, ContextOverflow, EngineError, InvalidRequest, NotReady
 from engine.gate import Gate, Limits, Ticket
 from engine.job import Job
+from engine.progress import console
 from engine.settings import Settings
 from engine.types import ChatRequest, Exchange, Progress, Status
 
@@ -77,7 +78,7 @@ class ChatService:
     async def start(self) -> None:
         """Load the backend. Never raises: a failure is kept, logged, and told to everybody who asks."""
         try:
-            await self.backend.start(self._report)
+            await self.backend.start(console(self._report))
         except EngineError as error:
             self._fail(str(error))
         except Exception as error:

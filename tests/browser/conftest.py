@@ -8,11 +8,12 @@ Every page that `visit` opens is watched: a script error, or a request to any ot
 """
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Protocol
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.server import PASSWORD, RunningServer, running_server
 
@@ -37,6 +38,7 @@ class Visit(Protocol):
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     with sync_playwright() as playwright:
+        expect.set_options(timeout=20_000)  # the machine may be busy
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
         browser.close()
@@ -64,7 +66,7 @@ def visit(chromium: Browser, sessions: dict[tuple[str, str], httpx.Cookies]) -> 
         server: RunningServer, path: str = "/", *, name: str = "admin", password: str = PASSWORD, **options: object
     ) -> Page:
         if (server.url, name) not in sessions:
-            with server.sign_in(name, password) as client:
+            with closing(server.sign_in(name, password)) as client:
                 sessions[server.url, name] = client.cookies
         context = chromium.new_context(**{"locale": "en-GB", **options})  # type: ignore[arg-type]  # new_context checks
         contexts.append(context)

@@ -110,9 +110,8 @@ ATTACKS = [
     "\u2028<script>alert(1)</script>",
 ]
 
-TAGS = set(
-    "a blockquote br code del div em h1 h2 h3 h4 h5 h6 hr li ol p pre s span strong table tbody td th thead tr ul".split()
-)
+TAGS = {"a", "blockquote", "br", "code", "del", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p"}
+TAGS |= {"pre", "s", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"}
 ATTRIBUTES = {"href", "title", "target", "rel", "class", "tabindex", "start", "data-language"}
 
 
@@ -249,12 +248,12 @@ def test_a_long_block_costs_no_more_at_its_end_than_at_its_beginning(first: str,
     stream = MarkdownStream()
     stream.feed(first)
     largest = 0
-    for _ in range(400):
+    for _ in range(150):
         stream.feed(line)
         part = stream.take()
         largest = max(largest, len(stream._open) - stream._shown)
     assert largest <= markdown.LONG_BLOCK + len(line)
     assert stream.pieces
     text = re.sub(r"<[^>]+>", "", stream.pieces + part.tail)
-    assert text.count("and on") + text.count("some words") + text.count("another cell") + text.count("so on") == 400
-    assert stream.finish().finished == render(first + line * 400)
+    assert text.count("and on") + text.count("some words") + text.count("another cell") + text.count("so on") == 150
+    assert stream.finish().finished == render(first + line * 150)

@@ -31,7 +31,8 @@ class RunningAnswer:
         self._sent = self._seq
         shown = self._markdown
         turn = self._frame(self.job)
-        turn.update(html=shown.finished, pieces=shown.pieces, tail=shown.tail, seq=self._seq, begun=self._seq > 0)
+        turn["html"], turn["pieces"], turn["tail"] = shown.finished, shown.pieces, shown.tail
+        turn["seq"], turn["begun"] = self._seq, self._seq > 0
         return turn
 
     async def follow(self) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 import nh3
@@ -25,7 +26,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 from pygments import highlight
-from pygments.formatters import HtmlFormatter
+from pygments.formatters.html import HtmlFormatter
 from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
@@ -35,9 +36,9 @@ LARGEST_BLOCK = 12_000  # characters; a larger block is shown as plain text, so 
 LARGEST_PARAGRAPH = 8_000  # the same for running text, whose emphasis and links cost more to find
 LARGEST_HIGHLIGHT = 20_000  # characters of a code block that are coloured
 
-_TAGS = set(
-    "a blockquote br code del div em h1 h2 h3 h4 h5 h6 hr li ol p pre s span strong table tbody td th thead tr ul".split()
-)
+_BLOCKS = {"blockquote", "div", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "ul"}
+_INLINE = {"a", "br", "code", "del", "em", "s", "span", "strong"}
+_TABLES = {"table", "tbody", "td", "th", "thead", "tr"}
 _ATTRIBUTES = {
     "a": {"href", "title"},
     "div": {"class", "tabindex"},
@@ -111,22 +112,19 @@ class MarkdownStream:
         if not starts:
             return ""
         offset, kind = starts[-1]
-        if (
-            offset >= complete and len(starts) > 1
-        ):  # its first line is not complete: it may yet belong to the one before
+        if offset >= complete and len(starts) > 1:  # its first line may yet join the block before
             offset, kind = starts[-2]
         self._kind = kind
         if not offset or offset >= complete:
             return ""
-        cuts = [start for start, _ in starts if start < offset]
-        done = "".join(_render_block(self._open[a:b]) for a, b in zip(cuts, [*cuts[1:], offset], strict=True))
+        done = "".join(_render_block(self._open[a:b]) for a, b in pairwise([at for at, _ in starts if at <= offset]))
         self._open = self._open[offset:]
         self._looked -= offset
         self._shown, self._prefix = 0, ""
         return done
 
     def _may_end(self, lines: str) -> bool:
-        """Whether complete lines can end the open block. Only for code, which is long and needs no look at each line."""
+        """Whether complete lines can end the open block. Code, which is often long, needs no closer look."""
         if self._kind != "fence" or not (opener := _FENCE.match(self._open)):
             return True
         return opener[1] in lines
@@ -187,7 +185,7 @@ def _line_offsets(text: str) -> list[int]:
 
 def _blocks(text: str) -> Iterator[str]:
     offsets = [offset for offset, _ in _starts(text)]
-    yield from (text[a:b] for a, b in zip(offsets, [*offsets[1:], len(text)], strict=True))
+    yield from (text[a:b] for a, b in pairwise([*offsets, len(text)]))
 
 
 def _render_block(text: str) -> str:
@@ -200,7 +198,7 @@ def _render_block(text: str) -> str:
 def _clean(html: str) -> str:
     return nh3.clean(
         html,
-        tags=_TAGS,
+        tags=_BLOCKS | _INLINE | _TABLES,
         attributes=_ATTRIBUTES,
         url_schemes={"http", "https", "mailto"},
         link_rel="noopener noreferrer nofollow",
@@ -244,16 +242,18 @@ def _cell(tag: str, token: Token) -> str:
 
 def _code(code: str, language: str) -> str:
     lexer = _lexer(language) if language and len(code) <= LARGEST_HIGHLIGHT else None
-    inner = highlight(code, lexer, _formatter) if lexer else escape(code)
+    # pygments comes without types
+    inner = str(highlight(code, lexer, _formatter)) if lexer else escape(code)  # type: ignore[no-untyped-call]
     return f'<pre data-language="{escape(language)}" tabindex="0"><code>{inner}</code></pre>\n'
 
 
 @lru_cache(maxsize=64)
 def _lexer(language: str) -> Lexer | None:
     try:
-        return get_lexer_by_name(language, stripnl=False, ensurenl=False)
+        lexer: Lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)  # type: ignore[no-untyped-call]
     except ClassNotFound:
         return None
+    return lexer
 
 
 _formatter = HtmlFormatter(nowrap=True)

@@ -41,7 +41,7 @@ class Shown:
         return self.conversation.id if self.conversation else ""
 
     async def open(self, conversation_id: str, user_id: str, *, push: bool = False) -> bool:
-        """Show a conversation; somebody else's looks like one that does not exist. False: another was opened meanwhile."""
+        """Show a conversation; somebody else's is one that does not exist. False: another was opened meanwhile."""
         self._opened += 1
         opening, store = self._opened, self._desk.store.conversations
         conversation = await store.get(conversation_id, user_id) if conversation_id else None
@@ -95,7 +95,7 @@ class Shown:
         self.path = path
         answer = self._run(job)
         self._thread.put(answer.turn())
-        self._thread.mark(first_read(path))
+        self._thread.read_from(first_read(path))
         self._follow(answer)
 
     async def show_version(self, exchange_id: str) -> str | None:

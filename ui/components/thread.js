@@ -5,6 +5,7 @@
 // named(id, title), service(state).
 
 const COPIED_MS = 1600;
+const SAID_MS = 5000; // how long a screen reader has to take up what is said
 const STICK_PX = 48; // nearer to the end than this, the view follows the answer
 
 async function copy(text) {
@@ -176,6 +177,7 @@ export default {
   },
   unmounted() {
     clearInterval(this.clock);
+    clearTimeout(this.silence);
     this.resized.disconnect();
     window.removeEventListener("popstate", this.onPop);
   },
@@ -212,7 +214,7 @@ export default {
       if (!turn.begun) {
         turn.begun = true;
         turn.status = "running";
-        this.said = this.texts.answerStarted;
+        this.say(this.texts.answerStarted);
       }
       this.answers.get(part.id)?.add(part);
       this.follow();
@@ -272,12 +274,16 @@ export default {
       return n + suffix[new Intl.PluralRules("en", { type: "ordinal" }).select(n)];
     },
     announce(before, turn) {
-      if (turn.status === "running" && !before) this.said = "";
       if (!turn.final || !before || before.final) return;
       this.$nextTick(() => {
         const text = this.answers.get(turn.id)?.text() || "";
-        this.said = [text, turn.note?.text].filter(Boolean).join("\n");
+        this.say([text, turn.note?.text].filter(Boolean).join("\n"));
       });
+    },
+    say(text) {
+      this.said = text;
+      clearTimeout(this.silence);
+      this.silence = setTimeout(() => (this.said = ""), SAID_MS); // else it would be read again with the page
     },
     keep(id, part) {
       if (part) this.answers.set(id, part);

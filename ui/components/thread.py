@@ -68,7 +68,7 @@ class Thread(Element, component="thread.js"):
         self.run_method("put", turn)
 
     def stream(self, id: str, since: int, seq: int, part: Part) -> None:
-        """Go on with a running answer. The browser drops what it has seen and tells (`lost`) when it misses something."""
+        """Go on with a running answer. The browser drops what it has seen, and emits `lost` if it misses something."""
         told = {"id": id, "since": since, "seq": seq}
         self.run_method("stream", told | {"finished": part.finished, "piece": part.piece, "tail": part.tail})
 
@@ -77,7 +77,7 @@ class Thread(Element, component="thread.js"):
         place = {"position": update.position, "wait_s": update.expected_wait_s}
         self.run_method("ticket", {"id": id, "status": update.status.value, **place})
 
-    def mark(self, first_read: str) -> None:
+    def read_from(self, first_read: str) -> None:
         """Say from which turn on the model reads the conversation; "" is all of it."""
         self.run_method("mark", first_read)
 
