@@ -38,8 +38,8 @@ async def test_a_full_queue_stands_out() -> None:
     service = await service_on(max_concurrent_requests=2, max_waiting_requests=4)
     sample = Sample(datetime.now(UTC), 2, 4, tokens=0, tokens_per_s=123.4, refused={}, lag_s=0.012, hardware=None)
     tiles = by_label(now(ENGLISH, sample, service))
-    assert (tiles["Waiting"].value, tiles["Waiting"].unit, tiles["Waiting"].tone) == ("4", "of 4", "bad")
-    assert tiles["Running"].parts == (Part(1.0),)
+    assert (tiles["Waiting now"].value, tiles["Waiting now"].unit, tiles["Waiting now"].tone) == ("4", "of 4", "bad")
+    assert tiles["Running now"].parts == (Part(1.0),)
     assert (tiles["Tokens per second"].value, tiles["Lag"].value) == ("123", "12")
 
 

@@ -29,8 +29,8 @@ def now(say: Language, sample: Sample, service: ChatService) -> list[Tile]:
     limits = service.gate.limits
     full = sample.running >= limits.concurrent and sample.waiting >= limits.waiting
     return [
-        _of(say, say("Running"), sample.running, limits.concurrent),
-        _of(say, say("Waiting"), sample.waiting, limits.waiting, full=full),
+        _of(say, say("Running now"), sample.running, limits.concurrent),
+        _of(say, say("Waiting now"), sample.waiting, limits.waiting, full=full),
         Tile(label=say("Tokens per second"), value=say.number(sample.tokens_per_s)),
         Tile(label=say("Lag"), value=say.number(1000 * sample.lag_s), unit="ms", note=say("of the event loop")),
     ]
