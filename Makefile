@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help run test check lint format model screenshots settings clean
+.PHONY: help run test check lint format model screenshots docs clean
 
 help:
 	@echo "make run          set up, get a model and serve on http://127.0.0.1:8080"
@@ -14,7 +14,7 @@ help:
 	@echo "make format       format the code and mend what lint can mend"
 	@echo "make model        get the model now instead of at the first start"
 	@echo "make screenshots  take docs/screenshots again (needs Chromium)"
-	@echo "make settings     write docs/settings.md again"
+	@echo "make docs         write docs/settings.md and the list in docs/structure.md again"
 	@echo "make clean        remove the virtual environment and the tools' caches; data and models stay"
 
 run: $(VENV)/.runtime
@@ -43,8 +43,9 @@ model: $(VENV)/.runtime
 screenshots: $(VENV)/.development
 	$(BIN)/python -m docs.screenshots.take
 
-settings: $(VENV)/.runtime
+docs: $(VENV)/.runtime
 	$(BIN)/python -m engine.settings
+	$(BIN)/python -m docs.structure
 
 clean:
 	rm -rf $(VENV) build *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -73,6 +73,12 @@ class Settings(BaseSettings):
     )
     quantize: Literal["nf4", "none"] = Field("nf4", description="4-bit NormalFloat weights, or bfloat16 as they are.")
     threads: int = Field(0, ge=0, le=256, description="CPU threads of the engine; 0 is one a physical core.")
+    kv_cache_mb: int = Field(
+        0,
+        ge=0,
+        description="Memory for keys and values of conversations, in MiB; 0 is max_concurrent_requests and six more of "
+        "max_context_tokens each, but at most half of the free memory.",
+    )
     system_prompt: str = Field(
         "You are a helpful assistant.", description="System prompt of conversations that set none; may be empty."
     )
@@ -179,7 +185,7 @@ def document() -> str:
         "# Settings",
         "",
         "Environment variables, read once at the start. A value that is not allowed stops the start with a sentence; a",
-        "`QDESK_` variable that is not listed here is warned about. This page is written by `make settings` from",
+        "`QDESK_` variable that is not listed here is warned about. This page is written by `make docs` from",
         "[engine/settings.py](../engine/settings.py).",
         "",
         "| setting | default | allowed | meaning |",

@@ -50,7 +50,7 @@ def _routes(data_dir: Path) -> set[str]:
 
 
 def test_settings_page_is_what_the_settings_say() -> None:
-    assert _read("docs/settings.md") == document(), "run: make settings"
+    assert _read("docs/settings.md") == document(), "run: make docs"
 
 
 def test_api_page_names_every_route_and_no_other(tmp_path: Path) -> None:

@@ -26,6 +26,9 @@ from ui.static_files import stylesheet
 if TYPE_CHECKING:
     from storage.records import UserRole
 
+for _field in (ui.input, ui.number, ui.select):
+    _field.default_props("outlined dense")  # one look for every field
+
 PAGES: tuple[tuple[str, str, "tuple[UserRole, ...]"], ...] = (  # address, text, roles that see it (none: everybody)
     ("/", "Chat", ()),
     ("/review", "Review", ("reviewer", "admin")),
@@ -51,6 +54,7 @@ def prepare(desk: Desk, visitor: Visitor, title: str) -> Language:
     client = ui.context.client
     say = say_for(visitor, client.request)
     ui.add_head_html(stylesheet("tokens.css") + stylesheet("frame.css"))
+    ui.colors(primary="var(--accent)", positive="var(--good)", negative="var(--bad)", warning="var(--warn)")
     ui.page_title(f"{title} · Qdesk")
     ui.dark_mode({"dark": True, "light": False}.get(visitor.user.theme))
     ui.run_javascript(f'document.documentElement.lang = "{say.tag}"')

@@ -120,7 +120,8 @@ def test_enter_twice_sends_once(server: RunningServer, visit: Visit) -> None:
     page.evaluate(
         """() => {
             const box = document.querySelector(".composer textarea");
-            for (let i = 0; i < 3; i++) box.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true, cancelable: true}));
+            const enter = () => new KeyboardEvent("keydown", {key: "Enter", bubbles: true, cancelable: true});
+            for (let i = 0; i < 3; i++) box.dispatchEvent(enter());
         }"""
     )
     expect(answer(page)).to_have_text("You said: Only once, please")
@@ -262,7 +263,8 @@ def test_the_screen_reader_hears_the_start_and_the_finished_answer(server: Runni
         """() => {
             window.said = [];
             const region = [...document.querySelectorAll("[aria-live=polite]")].at(-1);
-            new MutationObserver(() => said.push(region.textContent)).observe(region, {childList: true, characterData: true, subtree: true});
+            const observer = new MutationObserver(() => region.textContent && said.push(region.textContent));
+            observer.observe(region, {childList: true, characterData: true, subtree: true});
         }"""
     )
     ask(page, "one two three four five six seven eight nine ten eleven twelve")

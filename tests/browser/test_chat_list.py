@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -106,7 +107,8 @@ def test_search_finds_titles_and_texts_and_two_chinese_characters(server: Runnin
 
 def test_nobody_sees_what_is_somebody_elses(visit: Visit, tmp_path_factory: pytest.TempPathFactory) -> None:
     data_dir = tmp_path_factory.mktemp("data")
-    asyncio.run(_make_account(f"sqlite:///{data_dir / 'qdesk.db'}", "ada"))
+    with ThreadPoolExecutor() as thread:  # this one has Playwright's event loop
+        thread.submit(asyncio.run, _make_accounts(f"sqlite:///{data_dir / 'qdesk.db'}", "ada", "bob")).result()
     with running_server(data_dir) as server:
         page = visit(server, name="ada")
         ask(page, "A secret of mine")
@@ -118,11 +120,11 @@ def test_nobody_sees_what_is_somebody_elses(visit: Visit, tmp_path_factory: pyte
         expect(other.get_by_text("Nothing found.")).to_be_visible()
 
 
-async def _make_account(database: str, name: str) -> None:
+async def _make_accounts(database: str, *names: str) -> None:
     store = Store(database)
     store.open()
-    for person in (name, "bob"):
-        await store.users.create(person, await Passwords().hash(PASSWORD), "staff")
+    for name in names:
+        await store.users.create(name, await Passwords().hash(PASSWORD), "staff")
     await asyncio.to_thread(store.close)
 
 

@@ -12,7 +12,6 @@ from nicegui import background_tasks
 from nicegui.events import GenericEventArguments
 
 from engine.errors import EngineError, InvalidRequest
-from engine.job import Job
 from engine.types import ChatRequest, Exchange, Sampling
 from ui.auth import Visitor
 from ui.components.composer import LONGEST_MESSAGE, Composer
@@ -53,7 +52,8 @@ class ChatView:
         self.visitor = visitor
         self.shown = Shown(desk, say, thread, self._answers_changed)
         self.list = Conversations(desk, hub, visitor, sidebar)
-        self._desk, self._hub, self._say = desk, hub, say
+        self.say = say
+        self._desk, self._hub = desk, hub
         self._sidebar, self._thread, self._composer, self._preferences = sidebar, thread, composer, preferences
         self._asking = False
         self._taken: set[str] = set()  # questions taken, by the browser's own mark
@@ -106,7 +106,7 @@ class ChatView:
 
     def show_service(self) -> None:
         """Say what the server can do at present, and which settings hold."""
-        service, say = self._desk.service, self._say
+        service, say = self._desk.service, self.say
         kind, reason = service.state()
         sentences = {
             "ready": "",
@@ -140,10 +140,10 @@ class ChatView:
             self._check(text, fields.get("conversation"))
             await self._submit(text, self.shown.path, nonce=nonce)
         except EngineError as error:
-            self._composer.refused(nonce, refusal(error, self._say), retry=not isinstance(error, InvalidRequest))
+            self._composer.refused(nonce, refusal(error, self.say), retry=not isinstance(error, InvalidRequest))
         except Exception:
             logger.exception("a question could not be taken")
-            self._composer.refused(nonce, self._say("That did not work. Your message stays here."), retry=True)
+            self._composer.refused(nonce, self.say("That did not work. Your message stays here."), retry=True)
         finally:
             self._asking = False
 
@@ -156,7 +156,7 @@ class ChatView:
         try:
             await self._submit(*found)
         except EngineError as error:
-            self._composer.refused("", refusal(error, self._say), retry=False)
+            self._composer.refused("", refusal(error, self.say), retry=False)
         finally:
             self._asking = False
 
@@ -177,7 +177,7 @@ class ChatView:
 
     async def _configure(self, fields: Fields) -> None:
         try:
-            chosen = read_choice(fields, self._say)
+            chosen = read_choice(fields, self.say)
         except InvalidRequest as error:
             self._preferences.rejected(str(error))
             return
@@ -194,11 +194,11 @@ class ChatView:
     def _check(self, text: str, conversation_id: object) -> None:
         """Raises InvalidRequest for what the composer would not have sent."""
         if len(text) > LONGEST_MESSAGE:
-            raise InvalidRequest(self._say("A message may have {limit} characters.", limit=LONGEST_MESSAGE))
+            raise InvalidRequest(self.say("A message may have {limit} characters.", limit=LONGEST_MESSAGE))
         if self.shown.running:
-            raise InvalidRequest(self._say("An answer is on its way. Wait for it, or stop it first."))
+            raise InvalidRequest(self.say("An answer is on its way. Wait for it, or stop it first."))
         if conversation_id != self.shown.id:
-            raise InvalidRequest(self._say("Another conversation was opened meanwhile. Please send again."))
+            raise InvalidRequest(self.say("Another conversation was opened meanwhile. Please send again."))
 
     async def _submit(self, question: str, above: list[Exchange], *, nonce: str = "") -> None:
         conversation = self.shown.conversation

@@ -1,4 +1,4 @@
-"""What people do with the list of their conversations: search, rename, delete and restore, on all of their open pages."""
+"""What people do with the list of their conversations: search, rename, delete, restore, for all of their open pages."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

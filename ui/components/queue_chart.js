@@ -2,12 +2,14 @@
 //
 // A point is [milliseconds since the epoch, running, waiting].
 
-const WIDTH = 900, HEIGHT = 160;
+const WIDTH = 900;
+const HEIGHT = 160;
 
 export default {
   props: { points: Array, seconds: Number, texts: Object },
   template: `
-<figure class="queue-chart" @pointermove="look" @pointerleave="at = null">
+<figure class="queue-chart">
+  <div class="plot" @pointermove="look" @pointerleave="at = null">
   <svg :viewBox="'0 0 ' + width + ' ' + height" preserveAspectRatio="none" role="img" :aria-label="texts.title + ': ' + summary(last)">
     <line v-for="value in ticks" :key="value" class="grid" x1="0" :x2="width" :y1="y(value)" :y2="y(value)"/>
     <path class="waiting" :d="area(2)"/>
@@ -15,6 +17,7 @@ export default {
     <line v-if="shown" class="cursor" :x1="x(shown)" :x2="x(shown)" y1="0" :y2="height"/>
   </svg>
   <span v-for="value in ticks" :key="value" class="tick" :style="{ top: 100 * y(value) / height + '%' }">{{ value }}</span>
+  </div>
   <figcaption>
     <span class="ends">{{ texts.start }}</span>
     <span class="keys"><span><i class="running"></i>{{ texts.running }}</span><span><i class="waiting"></i>{{ texts.waiting }}</span>
@@ -65,7 +68,7 @@ export default {
       this.at = (WIDTH * (event.clientX - box.left)) / box.width;
     },
     summary(point) {
-      return `${point[1]} ${this.texts.running}, ${point[2]} ${this.texts.waiting}`;
+      return this.texts.summary.replace("{running}", point[1]).replace("{waiting}", point[2]);
     },
     clock: (point) => new Date(point[0]).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" }),
   },

@@ -19,6 +19,7 @@ class QueueChart(Element, component="queue_chart.js"):
             "title": say("Requests in the last {n} minutes", n=WINDOW_S // 60),
             "running": say("running"),
             "waiting": say("waiting"),
+            "summary": say("{running} running, {waiting} waiting"),
             "start": say("{n} min ago", n=WINDOW_S // 60),
             "now": say("now"),
         }

@@ -17,7 +17,7 @@ class LimitsForm:
         heading(say("Limits"), 2)
         ui.label(say("They hold at once and over restarts. Nobody who is inside is put out.")).classes("soft")
         limits = asdict(limits_now(self.desk.service))
-        with ui.element("div").classes("fields"):
+        with ui.element("div").classes("fields four"):
             self.fields = {
                 name: ui.number(label, value=limits[name], format="%d").props('inputmode="numeric"').mark(name)
                 for name, label in _labels(say).items()
@@ -57,8 +57,12 @@ class LimitsForm:
         for name, (least, most) in bounds(self.desk.service).items():
             value = self.fields[name].value
             if not isinstance(value, int | float) or value != int(value) or not least <= value <= most:
-                text = "{label}: please give a whole number from {least} to {most}."
-                return self.say(text, label=labels[name], least=least, most=most)
+                return self.say(
+                    "{label}: please give a whole number from {least} to {most}.",
+                    label=labels[name],
+                    least=least,
+                    most=most,
+                )
             values[name] = int(value)
         return LiveLimits(**values)
 

@@ -80,10 +80,10 @@ def machine(say: Language, hardware: Hardware | None, backend: Backend) -> list[
 def model(say: Language, backend: Backend) -> list[Tile]:
     """Which model runs, why, and how large it may think."""
     context = say.number(backend.context_tokens) if backend.context_tokens else NOTHING
-    quantization = {"nf4": say("4 bits (NF4)"), "none": say("none"), "": say("not known")}
+    bits, kind = {"nf4": ("4", say("bits, NF4")), "none": ("16", say("bits"))}.get(backend.quantization, (NOTHING, ""))
     return [
         Tile(label=say("Model"), value=backend.model or NOTHING, note=backend.reason, wide=True),
-        Tile(label=say("Quantisation"), value=quantization.get(backend.quantization, backend.quantization), wide=True),
+        Tile(label=say("Quantisation"), value=bits, unit=kind),
         Tile(label=say("Context"), value=context, unit=say("tokens")),
         Tile(label=say("Places"), value=say.number(backend.capacity) if backend.capacity else NOTHING),
     ]
