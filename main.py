@@ -7,16 +7,17 @@ from engine.monitor import Monitor
 from engine.service import ChatService
 from engine.settings import Settings, load
 from storage import Store
-from ui.api import ops
+from ui import api
 from ui.auth import Auth
 from ui.desk import Desk
 from ui.entry import Entry
 from ui.guard import Guard
-from ui.pages import chat, login
+from ui.pages import account, admin, chat, login, review
 from ui.serving import Life, log_in_one_place
 from ui.sockets import guard_sockets
 from ui.static_files import STATIC
 
+VERSION = "0.1.0"
 SHUTDOWN_S = 5  # for connections that are still open when every answer has ended
 
 
@@ -28,8 +29,9 @@ def build(settings: Settings) -> Desk:
     service = ChatService(settings, create_backend(settings), store.exchanges)
     desk = Desk(settings, service, store, Auth(store, settings), Monitor(service))
     app.add_static_files("/static", STATIC, max_cache_age=365 * 24 * 3600)
-    for face in (login, chat, ops):
-        face.register(desk)
+    for page in (login, account, chat, review, admin):
+        page.register(desk)
+    api.register(desk, VERSION)  # after the pages: POST / would be lost to a page at the same path
     return desk
 
 

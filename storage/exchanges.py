@@ -16,7 +16,7 @@ from sqlmodel.sql.expression import SelectOfScalar
 
 from engine.types import Exchange, Status
 from storage.database import Database
-from storage.models import ConversationRow, ExchangeTable, UserRow
+from storage.models import Base, ConversationRow, ExchangeTable, UserRow
 from storage.paging import before, page
 from storage.records import ExchangeFilter, ExchangeRow, Page
 from storage.rows import to_exchange, to_values
@@ -35,7 +35,8 @@ class Exchanges:
     def record(self, exchange: Exchange) -> "asyncio.Future[None]":
         """Queue an insert or update and return at once. The future is done when this, or newer, is committed.
 
-        Of several queued snapshots of one exchange the newest is written. A snapshot that the database refuses for
+        Of several queued snapshots of one exchange the newest is written; what was asked, by whom and with which
+        values, stays as it was first recorded. A snapshot that the database refuses for
         its own sake (an unknown person) fails alone; a full disk or a lock only delays, see `health`.
         """
         future = self._database.writer.submit(lambda session: _save(session, exchange), key=exchange.id)
@@ -151,6 +152,23 @@ def in_conversation(id: str) -> SelectOfScalar[ExchangeTable]:
     )
 
 
+# What changes after the first snapshot. The rest stays, so that the indexes over it are not written again either.
+MOVING = (
+    "answer",
+    "status",
+    "finish_reason",
+    "error",
+    "prompt_tokens",
+    "cached_tokens",
+    "completion_tokens",
+    "started_at",
+    "first_token_at",
+    "finished_at",
+)
+_TABLE = Base.metadata.tables["exchanges"]
+_INSERT = sa.insert(_TABLE)
+_MOVE_ON = sa.update(_TABLE).where(_TABLE.c.id == sa.bindparam("which"))
+
 _COLUMNS = [
     col(ExchangeTable.id),
     sa.func.coalesce(col(UserRow.name), "").label("user_name"),
@@ -192,10 +210,11 @@ def _line(row: sa.Row[*tuple[Any, ...]]) -> ExchangeRow:
 
 
 def _save(session: Session, exchange: Exchange) -> None:
+    """These two statements are made once: building one takes longer than running it."""
     values = to_values(exchange)
-    change = sa.update(ExchangeTable).where(col(ExchangeTable.id) == exchange.id).values(**values)
-    if session.exec(change).rowcount == 0:
-        session.exec(sa.insert(ExchangeTable).values(**values))
+    connection = session.connection()
+    if connection.execute(_MOVE_ON, {"which": exchange.id} | {name: values[name] for name in MOVING}).rowcount == 0:
+        connection.execute(_INSERT, values)
 
 
 def _log_failure(future: "asyncio.Future[None]") -> None:

@@ -127,6 +127,24 @@ class Auth:
             await self.store.users.set_password(user.id, await self.passwords.hash(password))
         return await self.start_session(user, agent)
 
+    async def change_password(self, visitor: Visitor, old: str, new: str) -> bool:
+        """Set another password and end the person's other sessions; False when `old` is wrong. Raises TooManyTries."""
+        user, account = visitor.user, visitor.user.name.casefold()
+        self._count_try(account, visitor.session_id)
+        found = await self.store.users.password_hash(user.name)
+        try:
+            if not await self.passwords.verify(found[1] if found else None, old):
+                self._limiter.hit(TRIES_ACCOUNT, account)
+                return False
+            self._limiter.clear(TRIES_HERE, account, visitor.session_id)
+            await self.store.users.set_password(user.id, await self.passwords.hash(new))
+        except TooManyHashes:
+            raise TooManyTries from None
+        for session in await self.store.sessions.list(user.id):
+            if session.id != visitor.session_id:
+                await self.sign_out(session.id)
+        return True
+
     async def start_session(self, user: "User", agent: str) -> str:
         """Return the token of a new session: 32 random bytes, of which only the seal is stored."""
         token = secrets.token_urlsafe(32)

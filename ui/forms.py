@@ -54,3 +54,7 @@ def field(label: str, name: str, *, kind: str = "text", value: str = "", complet
 
 def hidden(name: str, value: str) -> str:
     return f'<input type="hidden" name="{name}" value="{escape(value)}">'
+
+
+def link(address: str, text: str) -> str:
+    return f'<p><a href="{escape(address)}">{escape(text)}</a></p>'

@@ -60,15 +60,11 @@ class Guard:
         if visitor and not self._from_our_pages(asked):
             return error_response(ApiError(403, "This call comes from another site's page.", code="foreign_origin"))
         if is_api(scope) or scope["path"].startswith("/docs"):
-            if (key := _bearer(asked)) is not None:
-                state["visitor"], state["caller"] = None, await self.auth.caller(key)
-            elif visitor and (scope["type"] == "websocket" or scope["method"] in SAFE):
-                state["caller"] = Caller(visitor.user)
-            if caller := state.get("caller"):
-                state["person"] = caller.person
+            if caller := await find_caller(self.auth, asked):
+                state["caller"], state["person"] = caller, caller.person
                 return None
             if is_api(scope):
-                return error_response(_unknown_caller(key))
+                return error_response(_unknown_caller(_bearer(asked)))
         if visitor:
             return None
         return _to_login(scope)
@@ -79,6 +75,15 @@ class Guard:
         if origin is None or (asked.scope["type"] == "http" and asked.scope["method"] in SAFE):
             return True
         return urlsplit(origin).netloc == asked.headers.get("host") or origin == self._public_origin
+
+
+async def find_caller(auth: Auth, asked: HTTPConnection) -> Caller | None:
+    """Who calls: by the key, or by the session where nothing can be changed by it or the Origin has been checked."""
+    if (key := _bearer(asked)) is not None:
+        return await auth.caller(key)
+    harmless = asked.scope["type"] == "websocket" or asked.scope["method"] in SAFE
+    visitor = auth.visitor_of(asked) if harmless else None
+    return Caller(visitor.user) if visitor else None
 
 
 def _is_public(path: str) -> bool:

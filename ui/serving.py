@@ -18,6 +18,7 @@ from nicegui.server import Server
 from engine.settings import Settings
 from engine.types import Status
 from ui.desk import Desk
+from ui.limits import apply_stored_limits
 
 DAY_S = 24 * 3600.0
 
@@ -46,6 +47,8 @@ class Life:
             print(setup_link(settings, self.desk.auth.setup_token), flush=True)
         background_tasks.create(self.desk.auth.keep_true(), name="sessions")
         background_tasks.create(self._retain(), name="retention")
+        await apply_stored_limits(self.desk)
+        await self.desk.monitor.start()
         await self.desk.service.start()
 
     def _stop_soon(self) -> None:
@@ -65,6 +68,7 @@ class Life:
     async def _close(self) -> None:
         if self._stopping is None:  # stopped in another way than by a signal
             await self.desk.service.stop()
+        await self.desk.monitor.stop()
         self.desk.auth.passwords.close()
         await asyncio.to_thread(self.desk.store.close)
 

@@ -11,6 +11,7 @@ Pages with a layout of their own (chat) call `prepare` and `top_bar` instead of 
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from html import escape
 from typing import TYPE_CHECKING
 
 from nicegui import ui
@@ -24,6 +25,9 @@ from ui.static_files import stylesheet
 
 if TYPE_CHECKING:
     from storage.records import UserRole
+
+for _field in (ui.input, ui.number, ui.select):
+    _field.default_props("outlined dense")  # one look for every field
 
 PAGES: tuple[tuple[str, str, "tuple[UserRole, ...]"], ...] = (  # address, text, roles that see it (none: everybody)
     ("/", "Chat", ()),
@@ -50,6 +54,7 @@ def prepare(desk: Desk, visitor: Visitor, title: str) -> Language:
     client = ui.context.client
     say = say_for(visitor, client.request)
     ui.add_head_html(stylesheet("tokens.css") + stylesheet("frame.css"))
+    ui.colors(primary="var(--accent)", positive="var(--good)", negative="var(--bad)", warning="var(--warn)")
     ui.page_title(f"{title} · Qdesk")
     ui.dark_mode({"dark": True, "light": False}.get(visitor.user.theme))
     ui.run_javascript(f'document.documentElement.lang = "{say.tag}"')
@@ -71,7 +76,7 @@ def top_bar(desk: Desk, visitor: Visitor, say: Language, active: str) -> None:
         ui.element("span").classes("spring")
         ui.label(visitor.user.name).classes("who")
         with _form(desk, visitor, "/logout"), ui.element("button").props("type=submit"):
-            ui.html(say("Sign out"), tag="span", sanitize=False)
+            ui.label(say("Sign out"))
 
 
 @contextmanager
@@ -81,6 +86,11 @@ def frame(desk: Desk, visitor: Visitor, *, title: str, active: str) -> Iterator[
     top_bar(desk, visitor, say, active)
     with ui.element("main").classes("page") as column:
         yield column
+
+
+def heading(text: str, level: int) -> ui.html:
+    """A heading that screen readers find as one; `text` is plain text."""
+    return ui.html(escape(text), tag=f"h{level}", sanitize=False)
 
 
 @contextmanager

@@ -82,6 +82,8 @@ def note(exchange: Exchange, say: Language) -> Note | None:
             return Note(kind="soft", text=say("The model gave no answer."), retry=True)
         case Status.STOPPED:
             return Note(kind="soft", text=say("You stopped this answer."), retry=False)
+        case Status.CANCELLED if exchange.started_at:
+            return Note(kind="warn", text=say("An administrator ended this answer."), retry=True)
         case Status.CANCELLED:
             return Note(kind="soft", text=say("This question left the line before it was answered."), retry=True)
         case Status.DISCONNECTED:
