@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,8 @@ PEOPLE: dict[str, UserRole] = {"ada": "staff", "bob": "staff", "rita": "reviewer
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """A server with one running place, and four people beside `admin`; all of them use the same password."""
     folder = tmp_path_factory.mktemp("office")
-    asyncio.run(make_people(folder))
+    with ThreadPoolExecutor(1) as aside:  # Playwright keeps a loop of its own in this thread
+        aside.submit(lambda: asyncio.run(make_people(folder))).result()
     with running_server(folder, max_concurrent_requests=1) as server:
         yield server
 

@@ -64,8 +64,10 @@ def machine(say: Language, hardware: Hardware | None, backend: Backend) -> list[
         return [Tile(label=say("Machine"), value=say("No reading yet"), wide=True)]
     tiles = [tile for gpu in hardware.gpus for tile in _gpu(say, gpu, backend)]
     if not hardware.gpus:
-        note = say("No GPU: answers are computed on the CPU.")
+        note = f"{say('No GPU: answers are computed on the CPU.')} {hardware.gpu_trouble}"
         tiles.append(Tile(label=say("Processor"), value=hardware.cpu_name, note=note, wide=True))
+    elif hardware.gpu_trouble:
+        tiles.append(Tile(label="GPU", value=hardware.gpu_trouble, tone="bad", wide=True))
     others = max(0, hardware.memory_used - hardware.process_memory)
     return [
         *tiles,
