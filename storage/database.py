@@ -55,14 +55,14 @@ class Database:
         """The same for work that may look through many rows. Raises SearchTooSlow after SEARCH_LIMIT_S seconds."""
         return await asyncio.get_running_loop().run_in_executor(self._searchers, self._search, work)
 
-    async def write(self, work: Work[R], *, patience_s: float = WRITE_PATIENCE_S) -> R:
+    async def write(self, work: Work[R]) -> R:
         """Run `work` in the writer's next transaction; it is committed when this returns.
 
         Raises whatever `work` raises, which then has changed nothing, or StorageUnavailable when the database has
-        been in trouble for `patience_s`; the change is then withdrawn.
+        been in trouble for WRITE_PATIENCE_S; the change is then withdrawn.
         """
         future = self.writer.submit(work)
-        done, _ = await asyncio.wait([future], timeout=patience_s)
+        done, _ = await asyncio.wait([future], timeout=WRITE_PATIENCE_S)
         if not done:
             self.writer.withdraw(future)
         return await future
@@ -132,12 +132,14 @@ def _checked(url: str) -> sa.URL:
     try:
         parsed = sa.make_url(url)
         parsed.get_dialect()
+    except sa.exc.NoSuchModuleError as error:
+        raise StorageError(
+            f"There is no database driver {parsed.drivername}; write sqlite or postgresql+psycopg."
+        ) from error
     except sa.exc.ArgumentError as error:
         raise StorageError(
             f"{url!r} is not a database URL; write sqlite:///path or postgresql+psycopg://..."
         ) from error
-    except sa.exc.NoSuchModuleError as error:
-        raise StorageError(f"There is no driver for {parsed.drivername}.") from error
     if parsed.get_backend_name() not in ("sqlite", "postgresql"):
         raise StorageError(f"The database must be SQLite or PostgreSQL, not {parsed.get_backend_name()}.")
     if parsed.get_backend_name() == "sqlite" and parsed.database in (None, "", ":memory:"):

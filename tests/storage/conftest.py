@@ -19,7 +19,7 @@ POSTGRESQL = os.environ.get("QDESK_TEST_POSTGRESQL_URL", "")
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of an empty database."""
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'data' / 'qdesk.db'}"
+        return f"sqlite:///{tmp_path / 'qdesk.db'}"
     engine = sa.create_engine(POSTGRESQL, poolclass=sa.NullPool)
     with engine.begin() as connection:
         connection.exec_driver_sql("DROP SCHEMA public CASCADE")

@@ -1,11 +1,16 @@
 """Exchanges and people for the store's tests."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import sqlalchemy as sa
+
 from engine.types import Exchange, Message, Sampling, Status, new_id
 from storage import Store
+from storage.models import Base
 from storage.records import User
+from storage.rows import to_values
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
@@ -43,3 +48,10 @@ async def a_person(store: Store, name: str = "ada") -> User:
     person = await store.users.create(name, f"hash of {name}'s password", "staff")
     assert person is not None
     return person
+
+
+def fill(url: str, exchanges: Sequence[Exchange]) -> None:
+    """Put very many exchanges in at once, past the store."""
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    with engine.begin() as connection:
+        connection.execute(sa.insert(Base.metadata.tables["exchanges"]), [to_values(each) for each in exchanges])

@@ -6,16 +6,15 @@ import sqlalchemy as sa
 from engine.types import Status
 from storage import Store
 from storage.records import ExchangeFilter
-from tests.storage.making import NOON, a_person, an_exchange
+from tests.storage.making import NOON, a_person, an_exchange, fill
 
 LATER = NOON + timedelta(days=30)
 
 
-async def test_what_is_old_and_ended_is_deleted(store: Store) -> None:
+async def test_what_is_old_and_ended_is_deleted(store: Store, url: str) -> None:
     old = [an_exchange("old", queued_at=NOON + timedelta(seconds=number)) for number in range(1201)]
     new, running = an_exchange("new", queued_at=LATER), an_exchange("running", status=Status.RUNNING)
-    for exchange in [*old, new, running]:
-        store.exchanges.record(exchange)
+    fill(url, [*old, new, running])
     assert await store.exchanges.delete_before(LATER) == 1201
     assert await store.exchanges.delete_before(LATER) == 0
     rows = (await store.exchanges.search(ExchangeFilter())).items

@@ -1,6 +1,5 @@
 """Searching the log: Chinese words, quoting attacks, ten thousand rows."""
 
-import asyncio
 import random
 from dataclasses import replace
 from datetime import timedelta
@@ -12,7 +11,7 @@ from engine.types import Status
 from storage import Store
 from storage.records import ExchangeFilter
 from storage.search import MAX_TEXT, snippet
-from tests.storage.making import NOON, an_exchange
+from tests.storage.making import NOON, an_exchange, fill
 
 PROMPTS = [
     "今天上海的天气怎么样？",
@@ -130,7 +129,7 @@ async def test_without_a_trigram_index_the_rows_are_searched(file: object) -> No
     store.close()
 
 
-async def test_ten_thousand_rows_are_paged_without_gap_or_repeat_and_searched(store: Store) -> None:
+async def test_ten_thousand_rows_are_paged_without_gap_or_repeat_and_searched(store: Store, url: str) -> None:
     random_words = random.Random(1)
     exchanges = [
         an_exchange(
@@ -140,7 +139,7 @@ async def test_ten_thousand_rows_are_paged_without_gap_or_repeat_and_searched(st
         )
         for number in range(10_000)
     ]
-    await asyncio.gather(*map(store.exchanges.record, exchanges))
+    fill(url, exchanges)
     expected = [exchange.id for exchange in sorted(exchanges, key=lambda each: (each.queued_at, each.id), reverse=True)]
     ids, cursor = [], None
     while True:
