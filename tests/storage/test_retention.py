@@ -63,8 +63,10 @@ async def test_deleted_text_is_nowhere_in_the_files(sqlite_store: Store, file: P
         sqlite_store.exchanges.record(an_exchange(f"{secret} {number}", f"一二三 {secret}"))
     await sqlite_store.exchanges.record(an_exchange("kept forever", queued_at=LATER))
     assert left_in_files(file, secret)
+    assert left_in_files(file, "一二三")
     assert await sqlite_store.exchanges.delete_before(LATER) == 300
     assert not left_in_files(file, secret)
+    assert not left_in_files(file, "一二三")  # three characters are a term of the index
     assert "qua" not in terms(file)
     assert "for" in terms(file)
 
