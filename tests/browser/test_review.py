@@ -103,7 +103,7 @@ def test_a_reviewer_finds_what_somebody_has_just_asked(server: RunningServer, vi
     expect(turn.locator(".answer-text")).to_have_text("You said: 周末天气怎么样 zebra")
     for name in ("Queue wait", "Time to first token", "Total time", "Prompt tokens", "Completion tokens", "Speed"):
         expect(turn.locator("dl > div", has_text=name).locator("dd")).to_have_text(re.compile(r"\d"))
-    expect(turn.locator("dl > div", has_text="Name").locator("dd")).to_have_text("scripted")
+    expect(turn.locator("dl > div", has_text="Model name").locator("dd")).to_have_text("scripted")
     expect(turn.locator("dl > div", has_text="Finish reason").locator("dd")).to_have_text("stop")
 
     id = page.url.rpartition("open=")[2]

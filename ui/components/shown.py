@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from nicegui import background_tasks
 
 from engine.job import Job
-from engine.service import FINAL_WRITE_S
+from engine.recording import WRITE_S
 from engine.types import Exchange
 from ui.components.answer import RunningAnswer
 from ui.components.markdown import render
@@ -86,7 +86,7 @@ class Shown:
 
     async def _look_again(self, opening: int) -> None:
         """A job has ended and its final row is being written: read it once that has had its time."""
-        await asyncio.sleep(FINAL_WRITE_S)
+        await asyncio.sleep(WRITE_S)
         if opening == self.opened and self.conversation:
             await self.open(self.conversation.id, self.conversation.user_id)
 
