@@ -181,7 +181,8 @@ def free_port() -> int:
 
 def form_token(page: str) -> str:
     """The token of the form on this page."""
-    found = re.search(r'name="form_token" value="(\w+)"', page)
+    plain, built = r'name="form_token" value="(\w+)"', r'"name":"form_token","value":"(\w+)"'
+    found = re.search(plain, page) or re.search(built, page)
     assert found, page
     return found[1]
 
