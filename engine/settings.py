@@ -73,6 +73,12 @@ class Settings(BaseSettings):
     )
     quantize: Literal["nf4", "none"] = Field("nf4", description="4-bit NormalFloat weights, or bfloat16 as they are.")
     threads: int = Field(0, ge=0, le=256, description="CPU threads of the engine; 0 is one a physical core.")
+    kv_cache_mb: int = Field(
+        0,
+        ge=0,
+        description="Memory for keys and values of conversations, in MiB; 0 is max_concurrent_requests and six more of "
+        "max_context_tokens each, but at most half of the free memory.",
+    )
     system_prompt: str = Field(
         "You are a helpful assistant.", description="System prompt of conversations that set none; may be empty."
     )

@@ -1,0 +1,85 @@
+"""The in-process engine: a 4-bit Qwen2 or Qwen2.5 that answers all requests in one batch per step.
+
+Knows the settings and puts the parts together; torch and the rest are imported when it is started.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Sequence
+from typing import TYPE_CHECKING
+
+from loguru import logger
+
+from engine.errors import ContextOverflow, EngineError, NotReady
+from engine.settings import Settings
+from engine.types import ChatRequest, Done, Event, Message, Report
+
+if TYPE_CHECKING:
+    from engine.backends.qwen2.loading import Engine
+
+
+class Qwen2Backend:
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.model = self.reason = ""
+        self.quantization: str = settings.quantize
+        self.context_tokens = self.capacity = self.kv_cache_bytes = 0
+        self._engine: Engine | None = None
+        self._stopped = False
+
+    async def start(self, report: Report) -> None:
+        began = time.monotonic()
+        engine = await asyncio.to_thread(self._load, report)
+        if self._stopped:
+            await asyncio.to_thread(engine.worker.stop)
+            return
+        self.model, self.reason = engine.source.name, engine.reason
+        self.context_tokens, self.capacity = engine.cache.capacity, len(engine.cache.slots)
+        self.kv_cache_bytes = engine.cache.bytes
+        self._engine = engine
+        logger.info("{} is loaded after {:.1f} s", self.model, time.monotonic() - began)
+
+    def _load(self, report: Report) -> "Engine":
+        from engine.backends.qwen2.loading import load
+
+        return load(self.settings, report)
+
+    def count_tokens(self, messages: Sequence[Message]) -> int:
+        return len(self._loaded().tokens.prompt(messages))
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
+        engine = self._loaded()
+        prompt = await asyncio.to_thread(engine.tokens.prompt, request.messages)
+        room = self.context_tokens - len(prompt)
+        if room < 1:
+            raise ContextOverflow(len(prompt), self.context_tokens)
+        stream = engine.worker.open(prompt, request.sampling, min(request.sampling.max_tokens or room, room))
+        try:
+            while True:
+                event = await stream.events.get()
+                if isinstance(event, EngineError):
+                    raise event
+                if event is None:
+                    return
+                yield event
+                if isinstance(event, Done):
+                    return
+        finally:
+            engine.worker.cancel(stream)
+
+    def health(self) -> str | None:
+        if self._stopped:
+            return "The engine is stopped."
+        return self._engine.worker.health() if self._engine else "The model is loading."
+
+    async def stop(self) -> None:
+        self._stopped = True
+        if self._engine:
+            engine, self._engine = self._engine, None
+            await asyncio.to_thread(engine.worker.stop)
+
+    def _loaded(self) -> "Engine":
+        if not self._engine:
+            stopped = self._stopped
+            raise NotReady(self.health() or "", code="draining" if stopped else "model_loading")
+        return self._engine

@@ -1,0 +1,102 @@
+"""The KV cache: one slot a sequence, kept after its end as prefix cache until the room is needed.
+
+Knows slots, the tokens whose keys and values each one holds, and the tensors themselves. Knows nothing of requests.
+Owned by the generation thread.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engine.backends.qwen2.quantize import Shape
+
+
+@dataclass(slots=True)
+class Slot:
+    index: int
+    tokens: list[int] = field(default_factory=list)  # whose keys and values are in the cache, from position 0 on
+    in_use: bool = False
+    used_at: int = 0  # the cache's count of events, for least recently used
+
+
+class KVCache:
+    """`slots` sequences of at most `capacity` tokens each.
+
+    `keys[layer]` and `values[layer]` are [slots, kv heads, capacity, head size], bfloat16. On a CPU their pages take
+    memory only once they are written to.
+    """
+
+    def __init__(self, shape: Shape, slots: int, capacity: int, device: torch.device) -> None:
+        self.capacity = capacity
+        self.bytes = slots * capacity * shape.kv_bytes
+        size = (slots, shape.kv_heads, capacity, shape.head_size)
+        self.keys = [_zeros(size, device) for _ in range(shape.layers)]
+        self.values = [_zeros(size, device) for _ in range(shape.layers)]
+        self.slots = [Slot(index) for index in range(slots)]
+        self._events = 0
+
+    @property
+    def in_use(self) -> int:
+        return sum(slot.in_use for slot in self.slots)
+
+    def cached(self, tokens: Sequence[int]) -> int:
+        """How many of the first tokens need not be computed if the sequence were to start now."""
+        return max(_usable(slot, tokens) for slot in self.slots)
+
+    def take(self, tokens: Sequence[int]) -> tuple[Slot, int] | None:
+        """Return a slot for a sequence that starts with `tokens`, and how many of them it holds; None if all are used.
+
+        The slot of the longest common prefix is taken over if most of it is of use, as in a conversation's next turn.
+        Otherwise the least recently used slot is taken, and a shared beginning, such as a system prompt, copied there.
+        """
+        free = [slot for slot in self.slots if not slot.in_use]
+        if not free:
+            return None
+        best = max(self.slots, key=lambda slot: (_usable(slot, tokens), not slot.in_use))
+        cached = _usable(best, tokens)
+        slot = best
+        if best.in_use or 2 * cached < len(best.tokens):
+            slot = min(free, key=lambda slot: (bool(slot.tokens), slot.used_at))
+        if slot is not best:
+            self._copy(best, slot, cached)
+        slot.tokens = list(tokens[:cached])
+        slot.in_use = True
+        self._touch(slot)
+        return slot, cached
+
+    def release(self, slot: Slot) -> None:
+        """Give the slot back; what it holds stays until the room is needed."""
+        slot.in_use = False
+        self._touch(slot)
+
+    def clear(self) -> None:
+        """Forget everything: after a failure nobody knows what the tensors hold."""
+        for slot in self.slots:
+            slot.tokens, slot.in_use = [], False
+
+    def _copy(self, source: Slot, target: Slot, count: int) -> None:
+        if count:
+            for tensor in (*self.keys, *self.values):
+                tensor[target.index, :, :count] = tensor[source.index, :, :count]
+
+    def _touch(self, slot: Slot) -> None:
+        self._events += 1
+        slot.used_at = self._events
+
+
+def _usable(slot: Slot, tokens: Sequence[int]) -> int:
+    """Length of the common prefix, without the last token: that one must be computed to know what follows."""
+    longest = min(len(slot.tokens), len(tokens) - 1)
+    if slot.tokens[:longest] == tokens[:longest]:
+        return longest
+    return next(i for i, (old, new) in enumerate(zip(slot.tokens, tokens, strict=False)) if old != new)
+
+
+def _zeros(size: tuple[int, ...], device: torch.device) -> Tensor:
+    """Zeros; on a CPU by calloc, so that pages that nobody has written to take no memory."""
+    if device.type != "cpu":
+        return torch.zeros(size, dtype=torch.bfloat16, device=device)
+    return torch.from_numpy(np.zeros(size, dtype=np.int16)).view(torch.bfloat16)

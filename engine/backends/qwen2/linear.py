@@ -1,0 +1,107 @@
+"""The model's linears: 4-bit NormalFloat weights with double quantisation, or bfloat16 weights as they are.
+
+Knows how one weight is quantised, named in a file, and multiplied on which hardware. Knows nothing of a model's shape.
+
+bitsandbytes multiplies packed weights on CUDA and on CPUs with AVX512-BF16. Any other CPU would unpack each weight
+anew for every token (measured: a step of the 0.5B model takes ten times as long), so there each weight is unpacked
+once, to the very same numbers, where the memory allows it.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+Linear = Callable[[Tensor], Tensor]  # [rows, in] -> [rows, out], both bfloat16
+
+BLOCK = 64  # weights that share one scale
+ROWS = 32  # the packed CPU kernel takes the outputs in groups of this size
+WIDE = 16  # rows from which float32 arithmetic pays on a CPU without bfloat16 arithmetic, the conversion included
+
+_importing = threading.Lock()
+
+
+def bitsandbytes() -> ModuleType:
+    """Import the library without `torch.compile`, which it would apply to functions that are never called here.
+
+    That saves five seconds of a start, and needs no compiler on the machine. Where it cannot compile, bitsandbytes
+    takes the plain function.
+    """
+    with _importing:
+        compile_, torch.compile = torch.compile, _refuse_to_compile
+        try:
+            import bitsandbytes as library
+        finally:
+            torch.compile = compile_
+    module: ModuleType = library
+    return module
+
+
+def _refuse_to_compile(*_: Any, **__: Any) -> Any:
+    raise NotImplementedError("torch.compile is not used")
+
+
+def has_kernel(device: torch.device) -> bool:
+    """Whether weights can be multiplied as they are packed, and bfloat16 numbers at full speed."""
+    return device.type != "cpu" or bool(bitsandbytes().functional.has_avx512bf16())
+
+
+def can_quantize(weight: Tensor) -> bool:
+    return weight.shape[0] % ROWS == 0 and weight.shape[1] % BLOCK == 0
+
+
+def quantize(weight: Tensor) -> dict[str, Tensor]:
+    """Return the packed weight under "" and what is needed to read it under ".<part>", all on the CPU."""
+    packed, state = bitsandbytes().functional.quantize_4bit(
+        weight, blocksize=BLOCK, compress_statistics=True, quant_type="nf4"
+    )
+    parts = {"": packed} | {f".{part}": value for part, value in state.as_dict(packed=True).items()}
+    return {part: value.cpu().contiguous() for part, value in parts.items()}
+
+
+def load_linear(tensors: Mapping[str, Tensor], name: str, device: torch.device, *, unpack: bool) -> Linear:
+    """Return the linear that `tensors` hold under `name`."""
+    weight = tensors[f"{name}.weight"].to(device)
+    bias = tensors.get(f"{name}.bias")
+    bias = None if bias is None else bias.to(device)
+    prefix = f"{name}.weight."
+    state = {part.removeprefix(prefix): value for part, value in tensors.items() if part.startswith(prefix)}
+    if not state:
+        return Dense(weight, bias)
+    library = bitsandbytes()
+    quant_state = library.functional.QuantState.from_dict(state, device=device)
+    if unpack:
+        return Dense(library.functional.dequantize_4bit(weight, quant_state).to(torch.bfloat16), bias)
+    return _packed(library, weight, quant_state, bias)
+
+
+def _packed(library: ModuleType, weight: Tensor, state: Any, bias: Tensor | None) -> Linear:
+    out_features, in_features = state.shape
+    linear = library.nn.Linear4bit(
+        in_features, out_features, bias=False, compute_dtype=torch.bfloat16, quant_type="nf4", device="meta"
+    )
+    linear.weight = library.nn.Params4bit(
+        weight, requires_grad=False, quant_state=state, blocksize=BLOCK, quant_type="nf4", bnb_quantized=True
+    )
+    linear.quant_state = state
+    linear.bias = None if bias is None else torch.nn.Parameter(bias, requires_grad=False)
+    evaluated: Linear = linear.eval()
+    return evaluated
+
+
+class Dense:
+    """A linear on plain bfloat16 weights."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        self.weight, self.bias = weight, bias
+        self.widens = not has_kernel(weight.device)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if self.widens and len(x) >= WIDE:
+            bias = None if self.bias is None else self.bias.float()
+            return functional.linear(x.float(), self.weight.float(), bias).to(x.dtype)
+        return functional.linear(x, self.weight, self.bias)

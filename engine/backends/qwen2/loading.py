@@ -1,0 +1,98 @@
+"""From the settings to a running engine: weights, tokenizer, model, cache and generation thread.
+
+Knows the hardware's limits: device, memory for the KV cache, CPU threads. Blocks; call it off the event loop.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import torch
+
+from engine.backends.qwen2 import linear, weights
+from engine.backends.qwen2.kvcache import KVCache
+from engine.backends.qwen2.model import Qwen2
+from engine.backends.qwen2.quantize import TOKENIZER, WEIGHTS, Shape, ready_folder
+from engine.backends.qwen2.source import ModelSource, unusable
+from engine.backends.qwen2.tokens import Tokens
+from engine.backends.qwen2.worker import Worker
+from engine.settings import Settings
+from engine.types import Progress, Report
+
+SPARE_SLOTS = 6  # conversations that stay cached while every place is taken
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    source: ModelSource
+    reason: str
+    tokens: Tokens
+    cache: KVCache
+    worker: Worker
+
+
+def load(settings: Settings, report: Report) -> Engine:
+    """Return an engine that is ready to answer. Raises EngineError with a sentence that says what to do."""
+    source = weights.resolve(settings, report)
+    return load_source(source, settings, report)
+
+
+def load_source(source: ModelSource, settings: Settings, report: Report) -> Engine:
+    device = choose_device(settings.device)
+    torch.set_num_threads(threads := settings.threads or physical_cores())
+    folder = ready_folder(source, settings.quantize, settings.models_dir, device, report)
+    report(Progress("loading"))
+    unpack = settings.quantize == "nf4" and _should_unpack(folder, device)
+    model = Qwen2(folder, device, unpack=unpack)
+    tokens = Tokens(folder / TOKENIZER)
+    cache = make_cache(model.shape, settings, device)
+    report(Progress("warming up"))
+    worker = Worker(model, cache, tokens, frozenset({*model.shape.end_tokens, *tokens.ends}), threads)
+    worker.start()
+    return Engine(source, source.reason + (UNPACKED if unpack else ""), tokens, cache, worker)
+
+
+UNPACKED = " This CPU cannot multiply 4-bit weights directly, so they are unpacked to bfloat16 in memory."
+
+
+def choose_device(setting: str) -> torch.device:
+    if setting == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if setting != "cpu" and not torch.cuda.is_available():
+        raise unusable(f"QDESK_DEVICE is {setting}, but there is no CUDA device; set it to `auto` or `cpu`.")
+    if setting.startswith("cuda:") and int(setting.removeprefix("cuda:")) >= torch.cuda.device_count():
+        raise unusable(f"QDESK_DEVICE is {setting}, but there are {torch.cuda.device_count()} CUDA devices.")
+    return torch.device(setting)
+
+
+def physical_cores() -> int:
+    """Cores that this process may use, without hyper-threads, which only share them."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(allowed, psutil.cpu_count(logical=False) or allowed))
+
+
+def make_cache(shape: Shape, settings: Settings, device: torch.device) -> KVCache:
+    """A cache as large as the setting allows, with slots of the whole context."""
+    context = min(settings.max_context_tokens, shape.context_tokens)
+    slot_bytes = context * shape.kv_bytes
+    slots = settings.max_concurrent_requests + SPARE_SLOTS
+    room = settings.kv_cache_mb << 20 or free_memory(device) // 2
+    if room < slot_bytes:
+        raise unusable(
+            f"One conversation of {context} tokens needs {slot_bytes / 2**20:.0f} MB of KV cache, and there are "
+            f"{room / 2**20:.0f} MB for it; lower QDESK_MAX_CONTEXT_TOKENS or raise QDESK_KV_CACHE_MB."
+        )
+    if settings.kv_cache_mb:
+        slots = room // slot_bytes
+    return KVCache(shape, min(slots, room // slot_bytes), context, device)
+
+
+def free_memory(device: torch.device) -> int:
+    """Bytes that can be had now."""
+    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else psutil.virtual_memory().available
+
+
+def _should_unpack(folder: Path, device: torch.device) -> bool:
+    """Whether there is no 4-bit kernel here, but room for four times the packed weights."""
+    return not linear.has_kernel(device) and 4 * (folder / WEIGHTS).stat().st_size < free_memory(device) // 2

@@ -1,0 +1,197 @@
+"""A model's source becomes a folder of ready weights, made once and mapped at every later start.
+
+Knows transformers' Qwen2 and the layout of the ready folder: model.json (the shape, below), weights.safetensors,
+tokenizer.json, and manifest.json with the checksums of the others, written last. Nothing half-written is ever used:
+the folder is made under another name and renamed. Knows nothing of how a model runs.
+"""
+
+import json
+import os
+import re
+import shutil
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from engine.backends.qwen2.linear import can_quantize, quantize
+from engine.backends.qwen2.source import ModelSource, check_space, saving_to, unusable
+from engine.types import Progress, Report
+
+if TYPE_CHECKING:
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+FORMAT = 1  # raise it whenever the layout changes: folders of another format are made anew
+SHAPE, WEIGHTS, TOKENIZER, MANIFEST = "model.json", "weights.safetensors", "tokenizer.json", "manifest.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What the forward pass must know of a Qwen2 beside its weights."""
+
+    hidden: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_size: int
+    vocabulary: int
+    context_tokens: int  # positions that it was trained for
+    norm_epsilon: float
+    rope_theta: float
+    end_tokens: tuple[int, ...]
+    tied: bool  # the output head has the embedding's weights
+
+    @property
+    def kv_bytes(self) -> int:
+        """KV cache of one token, in bytes."""
+        return 2 * self.layers * self.kv_heads * self.head_size * 2
+
+    @staticmethod
+    def read(folder: Path) -> "Shape":
+        values = json.loads((folder / SHAPE).read_text())
+        return Shape(**values | {"end_tokens": tuple(values["end_tokens"])})
+
+
+def ready_folder(source: ModelSource, method: str, models_dir: Path, device: torch.device, report: Report) -> Path:
+    """Return the folder of ready weights, made if it is not there or is damaged. Raises EngineError with a sentence.
+
+    `method` is "nf4" or "none". The work of making it is done on `device`.
+    """
+    label = re.sub(r"[^\w.-]+", "-", source.name)[-60:]
+    folder = models_dir / "ready" / f"{label}-{source.identity}-{method}-{FORMAT}"
+    if is_whole(folder, report):
+        return folder
+    with saving_to(folder.parent), _made_aside(folder) as aside:
+        _make(source, method, aside, device, report)
+    return folder
+
+
+def is_whole(folder: Path, report: Report) -> bool:
+    """Whether every file of the folder is as it was when it was made."""
+    try:
+        checksums: dict[str, int] = json.loads((folder / MANIFEST).read_text())
+        return all(_checksum(folder / name, report) == value for name, value in checksums.items())
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def _checksum(file: Path, report: Report) -> int:
+    """CRC-32: it is to find damage, not forgery, and takes a third of a second a gigabyte."""
+    size, value, done = file.stat().st_size, 0, 0
+    with file.open("rb") as stream:
+        while chunk := stream.read(1 << 24):
+            value, done = zlib.crc32(chunk, value), done + len(chunk)
+            report(Progress("checking", done, size, "bytes"))
+    return value
+
+
+@contextmanager
+def _made_aside(folder: Path) -> Iterator[Path]:
+    """A new folder beside `folder` that takes its place at the end, or goes if anything is wrong."""
+    for left in folder.parent.glob("*.making-*"):  # by a process that was killed
+        if not psutil.pid_exists(int(left.suffix.removeprefix(".making-"))):
+            shutil.rmtree(left, ignore_errors=True)
+    aside = folder.with_name(f"{folder.name}.making-{os.getpid()}")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir()
+    try:
+        yield aside
+        shutil.rmtree(folder, ignore_errors=True)
+        aside.rename(folder)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _make(source: ModelSource, method: str, folder: Path, device: torch.device, report: Report) -> None:
+    report(Progress("reading the model"))
+    model, tokenizer = _load(source)
+    shape = _shape(model.config, tokenizer.eos_token_id)
+    check_space(folder, sum(weight.numel() for weight in model.parameters()) * (1 if method == "nf4" else 2))
+    tensors = _tensors(model, shape, method, device, report)
+    report(Progress("saving"))
+    save_file(tensors, folder / WEIGHTS)
+    (folder / SHAPE).write_text(json.dumps(asdict(shape), indent=1))
+    tokenizer.backend_tokenizer.save(str(folder / TOKENIZER))
+    files = (SHAPE, WEIGHTS, TOKENIZER)
+    (folder / MANIFEST).write_text(json.dumps({name: _checksum(folder / name, lambda _: None) for name in files}))
+
+
+def _load(source: ModelSource) -> tuple["Qwen2ForCausalLM", Any]:
+    from transformers import AutoConfig, AutoTokenizer, GgufConfig, Qwen2ForCausalLM
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    gguf: dict[str, Any] = {"gguf_file": source.gguf_file} if source.gguf_file else {}
+    config = AutoConfig.from_pretrained(source.folder, **gguf)
+    if config.model_type != "qwen2":
+        raise unusable(
+            f"{source.name} is of the architecture {config.model_type!r}; this engine runs qwen2 (Qwen2 and Qwen2.5)."
+        )
+    tokenizer = AutoTokenizer.from_pretrained(source.folder, **gguf)
+    if gguf:
+        gguf["quantization_config"] = GgufConfig(dequantize=True)
+    model = Qwen2ForCausalLM.from_pretrained(source.folder, dtype=torch.bfloat16, **gguf)
+    return model, tokenizer
+
+
+def _shape(config: "Qwen2Config", tokenizer_end: int | None) -> Shape:
+    rope: dict[str, Any] = dict(config.rope_parameters or {})
+    if rope.get("rope_type", "default") != "default" or config.use_sliding_window:
+        raise unusable(
+            "This model stretches its context (rope scaling or a sliding window), which this engine does not do; "
+            "use the model without it."
+        )
+    ends = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]
+    return Shape(
+        hidden=config.hidden_size,
+        layers=config.num_hidden_layers,
+        heads=config.num_attention_heads,
+        kv_heads=config.num_key_value_heads or config.num_attention_heads,
+        head_size=config.hidden_size // config.num_attention_heads,
+        vocabulary=config.vocab_size,
+        context_tokens=config.max_position_embeddings,
+        norm_epsilon=config.rms_norm_eps,
+        rope_theta=float(rope.get("rope_theta", 10_000.0)),
+        end_tokens=tuple(sorted({end for end in [*ends, tokenizer_end] if end is not None})),
+        tied=config.tie_word_embeddings,
+    )
+
+
+def _tensors(
+    model: "Qwen2ForCausalLM", shape: Shape, method: str, device: torch.device, report: Report
+) -> dict[str, Tensor]:
+    """Every tensor of the ready folder: q, k, v in one linear, gate and up in one, each quantised if it can be."""
+    body = model.model
+    tensors = {"embedding": body.embed_tokens.weight, "norm": body.norm.weight}
+    for index, layer in enumerate(body.layers):
+        report(Progress("quantising" if method == "nf4" else "converting", index, shape.layers + 1))
+        attention, mlp = layer.self_attn, layer.mlp
+        qkv = (attention.q_proj, attention.k_proj, attention.v_proj)
+        linears = {
+            "qkv": torch.cat([part.weight for part in qkv]),
+            "o": attention.o_proj.weight,
+            "gate_up": torch.cat([mlp.gate_proj.weight, mlp.up_proj.weight]),
+            "down": mlp.down_proj.weight,
+        }
+        for name, weight in linears.items():
+            tensors |= _linear(f"layers.{index}.{name}", weight, method, device)
+        tensors[f"layers.{index}.qkv.bias"] = torch.cat([part.bias for part in qkv])
+        tensors[f"layers.{index}.norm1"] = layer.input_layernorm.weight
+        tensors[f"layers.{index}.norm2"] = layer.post_attention_layernorm.weight
+    report(Progress("quantising" if method == "nf4" else "converting", shape.layers, shape.layers + 1))
+    if method == "nf4" or not shape.tied:
+        tensors |= _linear("head", model.lm_head.weight, method, device)
+    return {name: tensor.detach().contiguous().clone() for name, tensor in tensors.items()}
+
+
+def _linear(name: str, weight: Tensor, method: str, device: torch.device) -> dict[str, Tensor]:
+    if method == "nf4" and can_quantize(weight):
+        return {f"{name}.weight{part}": value for part, value in quantize(weight.detach().to(device)).items()}
+    return {f"{name}.weight": weight}

@@ -1,0 +1,62 @@
+"""One request inside the engine: from its prompt's tokens to the events that go back to the event loop.
+
+Knows how an answer ends. Knows nothing of models and of other requests.
+"""
+
+import asyncio
+from collections.abc import Container
+from dataclasses import dataclass, field
+
+from engine.backends.qwen2.kvcache import Slot
+from engine.backends.qwen2.sampler import Chooser
+from engine.backends.qwen2.scheduler import Sequence
+from engine.backends.qwen2.tokens import TextStream
+from engine.errors import EngineError
+from engine.types import Delta, Done, Event, FinishReason, Started
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Stream(Sequence):
+    """Made on the event loop, then worked on by the generation thread alone.
+
+    `events` gets the stream's events in order and, as the last item, Done, an error, or None if it was cancelled.
+    """
+
+    prompt_tokens: int
+    max_tokens: int
+    ends: Container[int]  # tokens that end the answer
+    chooser: Chooser
+    text: TextStream
+    loop: asyncio.AbstractEventLoop
+    events: "asyncio.Queue[Event | EngineError | None]" = field(default_factory=asyncio.Queue)
+    slot: Slot | None = None
+    cancelled: bool = False
+    completion_tokens: int = 0
+    _unsaid: int = 0  # tokens since the last delta
+
+    def take(self, token: int) -> list[Event]:
+        """Go on by one token; return what there is to tell. The last event is Done if the answer ends with it."""
+        events: list[Event] = []
+        if not self.completion_tokens:
+            events.append(Started(self.prompt_tokens, self.cached))
+        if token in self.ends:
+            return [*events, *self._end("stop", self.text.rest())]
+        self.tokens.append(token)
+        self.chooser.note(token)
+        self.completion_tokens += 1
+        self._unsaid += 1
+        shown = self.text.push(token)
+        if self.text.stopped:
+            return [*events, *self._end("stop", shown)]
+        if self.completion_tokens >= self.max_tokens:
+            return [*events, *self._end("length", shown + self.text.rest())]
+        return [*events, *self._say(shown)]
+
+    def _say(self, text: str) -> list[Event]:
+        if not text:
+            return []
+        said, self._unsaid = self._unsaid, 0
+        return [Delta(text, said)]
+
+    def _end(self, reason: FinishReason, text: str) -> list[Event]:
+        return [*self._say(text), Done(reason, self.prompt_tokens, self.completion_tokens, self.cached)]

@@ -1,0 +1,109 @@
+"""Text to tokens and back: a chat template that nobody can forge, and streaming that never shows half a character.
+
+Knows the tokenizer's file, ChatML and UTF-8. Knows nothing of models. Safe to use from any thread: the tokenizer below
+is set up once and only read afterwards.
+"""
+
+import codecs
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer
+
+from engine.backends.qwen2.source import unusable
+from engine.types import Message
+
+START, END, END_OF_TEXT = "<|im_start|>", "<|im_end|>", "<|endoftext|>"
+
+
+class Tokens:
+    """A Qwen2 tokenizer for chats.
+
+    Control tokens are put in by number alone. Text is read by a tokenizer that has none of them, so that whatever a
+    person types, `<|im_start|>` included, stays text.
+    """
+
+    def __init__(self, file: Path) -> None:
+        description: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        added = {token["content"]: token for token in description["added_tokens"]}
+        if missing := {START, END} - added.keys():
+            raise unusable(f"The model's tokenizer has no {min(missing)}; use a chat model of the Qwen2 family.")
+        self.start, self.end = added[START]["id"], added[END]["id"]
+        self.ends = {added[text]["id"] for text in (START, END, END_OF_TEXT) if text in added}
+        self._shown = {token["id"]: text.encode() for text, token in added.items() if not _is_control(token)}
+        self._first_added = min(token["id"] for token in added.values())
+        self._text = Tokenizer.from_str(json.dumps(description | {"added_tokens": []}))
+        self._newline = self.encode("\n")
+
+    def encode(self, text: str) -> list[int]:
+        """Tokens of plain text; never a control token."""
+        ids: list[int] = self._text.encode(text, add_special_tokens=False).ids
+        return ids
+
+    def prompt(self, messages: Sequence[Message]) -> list[int]:
+        """Tokens of a conversation and of the beginning of the assistant's turn."""
+        tokens = []
+        for message in messages:
+            tokens += [self.start, *self.encode(f"{message.role}\n{message.content}"), self.end, *self._newline]
+        return [*tokens, self.start, *self.encode("assistant\n")]
+
+    def bytes_of(self, token: int) -> bytes:
+        """What the token adds to a text: nothing for control tokens, part of a character for some others."""
+        if token >= self._first_added:  # above them there is only padding
+            return self._shown.get(token, b"")
+        return bytes(_BYTES[letter] for letter in self._text.id_to_token(token))
+
+
+class TextStream:
+    """The text of one answer, token by token: whole characters only, and never a part of a stop string.
+
+    The pieces joined do not depend on how the text is cut into tokens: a stop string acts when it is complete, and of
+    two that are complete at once the longer one cuts.
+    """
+
+    def __init__(self, tokens: Tokens, stop: Sequence[str]) -> None:
+        self._tokens, self._stop = tokens, stop
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="ignore")
+        self._held = ""
+        self.stopped = False  # a stop string has come
+
+    def push(self, token: int) -> str:
+        """Take the next token and return the text that can be shown now."""
+        self._held += self._decoder.decode(self._tokens.bytes_of(token)).replace("\ufffd", "")
+        if found := [(at + len(stop), at) for stop in self._stop if (at := self._held.find(stop)) >= 0]:
+            self.stopped = True
+            shown, self._held = self._held[: min(found)[1]], ""
+        else:
+            keep = max((_overlap(self._held, stop) for stop in self._stop), default=0)
+            shown, self._held = self._held[: len(self._held) - keep], self._held[len(self._held) - keep :]
+        return shown
+
+    def rest(self) -> str:
+        """What was held back because a stop string might have begun there; bytes of half a character are dropped."""
+        rest, self._held = self._held, ""
+        return rest
+
+
+def _overlap(text: str, stop: str) -> int:
+    """Length of the longest end of `text` that `stop` begins with."""
+    return next((n for n in range(min(len(text), len(stop) - 1), 0, -1) if text.endswith(stop[:n])), 0)
+
+
+def _is_control(token: dict[str, Any]) -> bool:
+    text: str = token["content"]
+    return token["special"] or (text.startswith("<|") and text.endswith("|>"))
+
+
+def _byte_letters() -> dict[str, int]:
+    """The letters that byte-level BPE writes bytes with: printable ones stand for themselves, others from 256 on.
+
+    Source: Radford et al., "Language Models are Unsupervised Multitask Learners" (2019), section 2.2 and its code.
+    """
+    printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    others = [byte for byte in range(256) if byte not in set(printable)]
+    return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}
+
+
+_BYTES = _byte_letters()
