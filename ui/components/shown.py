@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from nicegui import background_tasks
 
 from engine.job import Job
-from engine.recording import WRITE_S
 from engine.types import Exchange
 from ui.components.answer import RunningAnswer
 from ui.components.markdown import render
@@ -23,6 +22,8 @@ from ui.i18n import Language
 
 if TYPE_CHECKING:
     from storage.records import Conversation
+
+ROW_WRITTEN_S = 5.0  # by then the final row of an ended job is in the store
 
 
 class Shown:
@@ -86,7 +87,7 @@ class Shown:
 
     async def _look_again(self, opening: int) -> None:
         """A job has ended and its final row is being written: read it once that has had its time."""
-        await asyncio.sleep(WRITE_S)
+        await asyncio.sleep(ROW_WRITTEN_S)
         if opening == self.opened and self.conversation:
             await self.open(self.conversation.id, self.conversation.user_id)
 
