@@ -76,7 +76,7 @@ class Qwen2:
     def step(self, pieces: Sequence[Piece], cache: KVCache) -> Tensor:
         """Run all pieces, write their keys and values to the cache, and return the logits that are wanted.
 
-        They are [pieces that want logits, vocabulary] in bfloat16, in the order of the pieces.
+        They are [pieces that want logits, vocabulary] in bfloat16, in the order of the pieces; empty if none does.
         """
         batch = _Batch(pieces, self.shape, self.device)
         cos, sin = self.cos[batch.positions, None], self.sin[batch.positions, None]
@@ -86,7 +86,8 @@ class Qwen2:
             x = x + layer.o(seen)
             gate, up = layer.gate_up(self._norm(x, layer.norm2)).chunk(2, -1)
             x = x + layer.down(functional.silu(gate) * up)
-        return self.head(self._norm(x[batch.wanted], self.norm))
+        wanted = self._norm(x[batch.wanted], self.norm)
+        return self.head(wanted) if len(wanted) else wanted
 
     def _norm(self, x: Tensor, weight: Tensor) -> Tensor:
         return functional.rms_norm(x, weight.shape, weight, self.shape.norm_epsilon)
@@ -141,7 +142,7 @@ class _Batch:
         last = {id(piece): end for piece, end in zip(flat, ends, strict=True)}
 
         def tensor(numbers: list[int]) -> Tensor:
-            return torch.tensor(numbers, device=device)
+            return torch.tensor(numbers, dtype=torch.long, device=device)
 
         self.ids = tensor([token for piece in flat for token in piece.tokens])
         self.positions = tensor([at for piece in flat for at in range(piece.start, piece.end)])

@@ -4,6 +4,7 @@ Knows the order of things and what to do when one of them fails. The model, the 
 """
 
 import asyncio
+import atexit
 import threading
 import time
 from collections import defaultdict
@@ -55,6 +56,7 @@ class Worker:
     def start(self) -> None:
         """Start the thread and wait until it has warmed up. Raises BackendFailed if that fails."""
         self._thread.start()
+        atexit.register(self.stop)  # a thread in the midst of arithmetic would abort the interpreter's end
         self._ready.wait()
         if self._trouble:
             raise BackendFailed(self._trouble)
@@ -90,6 +92,7 @@ class Worker:
 
     def stop(self, patience_s: float = 5.0) -> None:
         """End the thread after its present step, and with it every open stream."""
+        atexit.unregister(self.stop)
         self._closing = True
         self._inbox.put(None)
         if self._thread.is_alive():
