@@ -4,6 +4,8 @@ All linears see one batch: decodes and pieces of prompts together. Attention goe
 over groups of neighbouring slots for decodes. Knows weights and tensors; nothing of requests, policies or text.
 """
 
+import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -16,8 +18,9 @@ from torch.nn import functional
 
 from engine.backends.qwen2.kvcache import KVCache
 from engine.backends.qwen2.linear import Dense, Linear, load_linear
-from engine.backends.qwen2.quantize import WEIGHTS, Shape
+from engine.backends.qwen2.ready import WEIGHTS, Shape
 
+LINEAR = re.compile(r"(?P<name>.+)\.(?P<part>weight.*|bias)")  # a tensor's name
 CALL_TOKENS = 256  # padding in a group of decodes that costs about as much as one more call of the attention
 
 
@@ -52,9 +55,13 @@ class Qwen2:
         self.device = device
         tensors = load_file(folder / WEIGHTS)
 
+        linears: defaultdict[str, dict[str, Tensor]] = defaultdict(dict)
+        for key, tensor in tensors.items():
+            if found := LINEAR.match(key):
+                linears[found["name"]][found["part"]] = tensor
+
         def linear(name: str) -> Linear:
-            parts = {key: value for key, value in tensors.items() if key.startswith(f"{name}.")}
-            return load_linear(parts, name, device, unpack=unpack)
+            return load_linear(linears[name], device, unpack=unpack)
 
         self.embedding = tensors["embedding"].to(device)
         self.layers = [
@@ -69,7 +76,7 @@ class Qwen2:
             for i in range(shape.layers)
         ]
         self.norm = tensors["norm"].to(device)
-        self.head = linear("head") if "head.weight" in tensors else Dense(self.embedding, None)
+        self.head = linear("head") if "head" in linears else Dense(self.embedding, None)
         self.cos, self.sin = rope_tables(shape, device)
 
     @torch.inference_mode()

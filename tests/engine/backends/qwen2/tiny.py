@@ -23,7 +23,9 @@ TEMPLATE = (
     "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
-SPLIT = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+SPLIT = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 
 
 def make_tiny(folder: Path, *, tied: bool = False, context: int = CONTEXT, seed: int = 0) -> Path:
@@ -62,7 +64,7 @@ def tiny_settings(folder: Path, models_dir: Path, **changes: object) -> Settings
 
 
 def _tokenizer() -> PreTrainedTokenizerFast:
-    vocabulary = {letter: byte for letter, byte in sorted(BYTES.items(), key=lambda item: item[1])}
+    vocabulary = dict(sorted(BYTES.items(), key=lambda item: item[1]))
     extra = ["".join(merge.split()) for merge in MERGES]
     vocabulary |= {token: 256 + i for i, token in enumerate(extra)}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[tuple(merge.split()) for merge in MERGES]))
