@@ -86,6 +86,7 @@ class ChatService:
         else:
             if self._state == "loading":
                 self._state = "ready"
+            self.change_limits(self.gate.limits)  # the backend's capacity is known only now
             logger.info("ready: {} ({})", self.backend.model, self.backend.reason)
 
     async def stop(self) -> None:

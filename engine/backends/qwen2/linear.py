@@ -8,7 +8,8 @@ once, to the very same numbers, where the memory allows it.
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -32,15 +33,21 @@ def bitsandbytes() -> ModuleType:
     bitsandbytes falls back on the plain function where `torch.compile` raises; `torch._disable_dynamo`, which wraps
     every kernel that it registers, has no meaning where nothing is compiled.
     """
-    with _importing:
-        kept = torch.compile, torch._disable_dynamo
-        torch.compile, torch._disable_dynamo = _refuse, _leave_alone
-        try:
-            import bitsandbytes as library
-        finally:
-            torch.compile, torch._disable_dynamo = kept
+    with _importing, replaced(torch, compile=_refuse, _disable_dynamo=_leave_alone):
+        import bitsandbytes as library
     module: ModuleType = library
     return module
+
+
+@contextmanager
+def replaced(module: ModuleType, **values: Any) -> Iterator[None]:
+    """Let the module's attributes have other values for a while."""
+    kept = {name: getattr(module, name) for name in values}
+    vars(module).update(values)
+    try:
+        yield
+    finally:
+        vars(module).update(kept)
 
 
 def _refuse(*_: Any, **__: Any) -> Any:

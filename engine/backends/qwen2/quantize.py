@@ -13,7 +13,7 @@ import re
 import shutil
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from engine.backends.qwen2.linear import can_quantize, quantize
+from engine.backends.qwen2.linear import can_quantize, quantize, replaced
 from engine.backends.qwen2.ready import CONTROL, MANIFEST, SHAPE, TOKENIZER, WEIGHTS, Shape
 from engine.backends.qwen2.source import ModelSource, check_space, saving_to, unusable
 from engine.types import Progress, Report
@@ -104,9 +104,9 @@ def _load(source: ModelSource) -> tuple["Qwen2ForCausalLM", Any]:
     from transformers import AutoConfig, AutoTokenizer, GgufConfig, Qwen2ForCausalLM
     from transformers.utils import logging
 
-    logging.disable_progress_bar()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
     gguf: dict[str, Any] = {"gguf_file": source.gguf_file} if source.gguf_file else {}
-    with _one_reader():
+    with _parsed_once():
         config = AutoConfig.from_pretrained(source.folder, **gguf)
         if config.model_type != "qwen2":
             raise unusable(
@@ -118,17 +118,11 @@ def _load(source: ModelSource) -> tuple["Qwen2ForCausalLM", Any]:
         return Qwen2ForCausalLM.from_pretrained(source.folder, dtype=torch.bfloat16, **gguf), tokenizer
 
 
-@contextmanager
-def _one_reader() -> Iterator[None]:
+def _parsed_once() -> AbstractContextManager[None]:
     """Let a GGUF file be parsed once, not once for each of configuration, tokenizer and weights (14 s of CPU each)."""
     import gguf
 
-    reader = gguf.GGUFReader
-    gguf.GGUFReader = functools.cache(reader)
-    try:
-        yield
-    finally:
-        gguf.GGUFReader = reader
+    return replaced(gguf, GGUFReader=functools.cache(gguf.GGUFReader))
 
 
 def _shape(config: "Qwen2Config", tokenizer_end: int | None) -> Shape:
@@ -178,7 +172,7 @@ def _tensors(
     report(Progress("quantising" if method == "nf4" else "converting", shape.layers, shape.layers + 1))
     if method == "nf4" or not shape.tied:
         tensors |= _linear("head", model.lm_head.weight, method, device)
-    return {name: tensor.detach().contiguous().clone() for name, tensor in tensors.items()}
+    return {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
 
 
 def _linear(name: str, weight: Tensor, method: str, device: torch.device) -> dict[str, Tensor]:

@@ -61,12 +61,12 @@ class Worker:
         if self._trouble:
             raise BackendFailed(self._trouble)
 
-    def open(self, prompt: list[int], sampling: Sampling, max_tokens: int) -> Stream:
+    def open(self, prompt: Sequence[int], sampling: Sampling, max_tokens: int) -> Stream:
         """Take a request in, whose prompt and answer fit the cache; called on the event loop that gets the events."""
         if trouble := self.health():
             raise NotReady(trouble, code="engine_failed")
         stream = Stream(
-            tokens=prompt,
+            tokens=list(prompt),
             arrived_at=time.monotonic(),
             prompt_tokens=len(prompt),
             max_tokens=max_tokens,
@@ -76,6 +76,8 @@ class Worker:
             loop=asyncio.get_running_loop(),
         )
         self._inbox.put(stream)
+        if self._trouble:  # the thread has ended meanwhile and does not look into its inbox any more
+            raise NotReady(self._trouble, code="engine_failed")
         return stream
 
     def cancel(self, stream: Stream) -> None:

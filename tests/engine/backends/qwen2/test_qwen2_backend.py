@@ -102,8 +102,7 @@ async def test_stopping_ends_an_open_stream(tiny_folder: Path, models_dir: Path)
     await anext(stream)
     await backend.stop()
     with pytest.raises(NotReady):
-        while True:
-            await anext(stream)
+        _ = [event async for event in stream]
 
 
 async def test_a_device_that_is_not_there_is_said(tiny_folder: Path, models_dir: Path) -> None:

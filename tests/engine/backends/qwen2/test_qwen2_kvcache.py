@@ -1,4 +1,4 @@
-"""Slots and what they hold: a prefix is found again, copied where it is shared, and given up when the room is needed."""
+"""Slots and what they hold: a prefix is found again, copied where shared, and given up when the room is needed."""
 
 import torch
 
