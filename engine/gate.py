@@ -59,13 +59,13 @@ class Gate:
         """Take a place, running if one is free, else waiting. Raises QueueFull or UserLimit."""
         if person is not None and self._held_by(person) >= self.limits.per_person:
             raise UserLimit(
-                f"You already have {self.limits.per_person} requests running or waiting; wait until one has ended.",
-                retry_after_s=self.expected_wait(0, now) or 1,
+                f"One person may have {self.limits.per_person} running and waiting at once; wait until one has ended.",
+                retry_after_s=next(self.waits(now)) or 1,
             )
         if len(self.running) >= self.limits.concurrent and self.waiting >= self.limits.waiting:
             raise QueueFull(
                 "Every place is taken, running and waiting; try again later.",
-                retry_after_s=self.expected_wait(0, now) or 1,
+                retry_after_s=next(self.waits(now)) or 1,
             )
         ticket = Ticket(person, now)
         self.lines.setdefault(ticket.line, deque()).append(ticket)
@@ -94,7 +94,9 @@ class Gate:
         return self._admit(now)
 
     def move_to_front(self, ticket: Ticket) -> None:
-        """Make this waiting ticket the next to run."""
+        """Make this waiting ticket the next to run; one that runs already, or has left, stays as it is."""
+        if ticket.left or ticket in self.running:
+            return
         line = self.lines[ticket.line]
         line.remove(ticket)
         line.appendleft(ticket)
@@ -106,19 +108,20 @@ class Gate:
         for turn in range(max(map(len, rounds), default=0)):
             yield from (line[turn] for line in rounds if turn < len(line))
 
-    def expected_wait(self, position: int, now: float) -> float | None:
-        """Seconds until the `position`-th waiting ticket (from 0) runs, by the mean duration; None if not measured.
+    def waits(self, now: float) -> Iterator[float | None]:
+        """Seconds until the first in `order` runs, the second, and so on without end; None while nothing is measured.
 
         Plays the queue forward: each place becomes free when its request has run for the mean duration.
         """
-        if self.duration_s is None:
-            return None
-        free_at = [max(0.0, self.duration_s - (now - (t.admitted_at or now))) for t in self.running]
-        free_at += [0.0] * (self.limits.concurrent - len(free_at))
-        heapq.heapify(free_at)
-        for _ in range(position):
-            heapq.heappush(free_at, heapq.heappop(free_at) + self.duration_s)
-        return free_at[0]
+        duration = self.duration_s
+        while duration is None:
+            yield None
+        free_at = sorted(max(0.0, duration - (now - (t.admitted_at or 0.0))) for t in self.running)
+        # After the limit was lowered more run than may: the first of them to end make room for nobody.
+        free_at = [0.0] * (self.limits.concurrent - len(free_at)) + free_at[-self.limits.concurrent :]
+        while True:
+            yield free_at[0]
+            heapq.heapreplace(free_at, free_at[0] + duration)
 
     def _admit(self, now: float) -> list[Ticket]:
         admitted = []

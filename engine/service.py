@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 from loguru import logger
 
 from engine.backends import Backend
-from engine.errors import BackendFailed, ContextOverflow, EngineError, NotReady
+from engine.errors import BackendFailed, ContextOverflow, EngineError, InvalidRequest, NotReady
 from engine.gate import Gate, Limits, Ticket
 from engine.job import Job
 from engine.progress import console
@@ -25,6 +25,7 @@ from engine.types import ChatRequest, Exchange, Progress, Status
 
 SAVE_EVERY_S = 1.0  # a running answer's text so far goes into its row this often
 FINAL_WRITE_S = 5.0  # the end of an answer is announced when its row is written, or after this long
+ENDING_S = 10.0  # a stopping server waits no longer than this for a backend that does not let go of its streams
 RECENT = 10_000  # finished requests kept for the figures on the admin page
 
 State = Literal["loading", "ready", "failed", "draining"]
@@ -86,7 +87,7 @@ class ChatService:
         else:
             if self._state == "loading":
                 self._state = "ready"
-            self.change_limits(self.gate.limits)  # the backend's capacity is known only now
+            self.change_limits(self.gate.limits)  # the capacity is known only now
             logger.info("ready: {} ({})", self.backend.model, self.backend.reason)
 
     async def stop(self) -> None:
@@ -97,7 +98,9 @@ class ChatService:
                 await self._all_closed()
         for job in list(self.jobs.values()):
             self.end(job, Status.INTERRUPTED)
-        await self._all_closed()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ENDING_S):
+                await self._all_closed()
         await self.backend.stop()
 
     def state(self) -> tuple[State, str]:
@@ -115,20 +118,19 @@ class ChatService:
     # --- requests ---
 
     async def submit(self, request: ChatRequest) -> Job:
-        """Take a request in. Raises NotReady, QueueFull, UserLimit or ContextOverflow, leaving nothing behind."""
+        """Take a request in. Raises EngineError (NotReady, QueueFull, ContextOverflow, ...) and then leaves nothing."""
         try:
-            self._check_ready()
+            self._check(request)
             depth = self.gate.depth
             ticket = self.gate.enter(request.person, time.monotonic())
+            try:
+                request = await self._fitted(request)
+                self._check(request)  # again: the world may have changed while the tokens were counted
+            except BaseException:
+                self._leave(ticket)
+                raise
         except EngineError as error:
             self.refused[error.code] += 1
-            raise
-        try:
-            request = await self._fitted(request)
-        except BaseException as error:
-            self._leave(ticket)
-            if isinstance(error, EngineError):
-                self.refused[error.code] += 1
             raise
         return self._launch(request, ticket, depth)
 
@@ -151,7 +153,13 @@ class ChatService:
 
     async def _fitted(self, request: ChatRequest) -> ChatRequest:
         """The request with max_tokens set to what the server and the context allow."""
-        prompt_tokens = await asyncio.to_thread(self.backend.count_tokens, request.messages)
+        try:
+            prompt_tokens = await asyncio.to_thread(self.backend.count_tokens, request.messages)
+        except EngineError:
+            raise
+        except Exception as error:
+            logger.opt(exception=error).error("the tokens of request {} could not be counted", request.id)
+            raise BackendFailed("The engine could not read this prompt.") from error
         room = self.backend.context_tokens - prompt_tokens
         if room < 1:
             raise ContextOverflow(prompt_tokens, self.backend.context_tokens)
@@ -163,7 +171,7 @@ class ChatService:
         job = Job(request, model=self.backend.model, quantization=self.backend.quantization, queue_depth=depth)
         self.jobs[job.id] = self._tickets[ticket] = job
         self._admitted[job.id] = asyncio.Event()
-        self.recorder.record(job.exchange())
+        self._record(job.exchange())
         task = asyncio.create_task(self._run(job, ticket), name=f"job {job.id}")
         self._tasks[job.id] = task
         task.add_done_callback(lambda task: self._ended(job, ticket, task))
@@ -176,14 +184,16 @@ class ChatService:
         async with asyncio.timeout(self.settings.request_timeout_s):
             await self._admitted[job.id].wait()
             job.run()
-            self.recorder.record(job.exchange())
+            self._record(job.exchange())
             saved = time.monotonic()
             async with aclosing(self.backend.stream(job.request)) as events:
                 async for event in events:
                     job.take(event)
                     if time.monotonic() - saved >= SAVE_EVERY_S:
-                        self.recorder.record(job.exchange())
+                        self._record(job.exchange())
                         saved = time.monotonic()
+            if job.finish_reason is None:
+                raise BackendFailed("The engine broke this answer off.")
 
     def _ended(self, job: Job, ticket: Ticket, task: asyncio.Task[None]) -> None:
         status, error = self._how_it_ended(job, task)
@@ -201,19 +211,22 @@ class ChatService:
     async def _close(self, job: Job, exchange: Exchange) -> None:
         """Write the final row, then tell the followers: what was seen to be finished survives a crash."""
         try:
-            async with asyncio.timeout(FINAL_WRITE_S):
-                await self.recorder.record(exchange)
-        except Exception as error:
-            logger.error("exchange {} is not written: {!r}", job.id, error)
-        job.close(exchange.status)
+            if written := self._record(exchange):
+                await asyncio.wait([written], timeout=FINAL_WRITE_S)
+        finally:
+            job.close(exchange.status)
 
     def _how_it_ended(self, job: Job, task: asyncio.Task[None]) -> tuple[Status, EngineError | None]:
+        told = self._endings.get(job.id)
         if task.cancelled():
-            return self._endings.get(job.id, Status.INTERRUPTED), None
+            return told or Status.INTERRUPTED, None
         match task.exception():
             case None:
                 return Status.DONE, None
-            case TimeoutError():
+            case error if told:
+                logger.opt(exception=error).warning("request {} failed while it was being ended", job.id)
+                return told, None
+            case TimeoutError() if job.age_s >= self.settings.request_timeout_s:
                 limit = self.settings.request_timeout_s
                 return Status.TIMED_OUT, EngineError(f"The answer was not ready within {limit:g} seconds.")
             case EngineError() as error:
@@ -221,6 +234,16 @@ class ChatService:
             case error:
                 logger.opt(exception=error).error("request {} failed", job.id)
                 return Status.FAILED, BackendFailed("The engine failed while it worked on this request.")
+
+    def _record(self, exchange: Exchange) -> "asyncio.Future[None] | None":
+        """Hand a row to the recorder. Its failure is logged and never becomes the request's."""
+        try:
+            written = self.recorder.record(exchange)
+        except Exception as error:
+            logger.opt(exception=error).error("exchange {} is not written", exchange.id)
+            return None
+        written.add_done_callback(lambda written: _log_failure(written, exchange.id))
+        return written
 
     # --- odds and ends ---
 
@@ -232,10 +255,10 @@ class ChatService:
         for ticket in admitted:
             if job := self._tickets.get(ticket):
                 self._admitted[job.id].set()
-        now = time.monotonic()
-        for position, ticket in enumerate(self.gate.order()):
+        line = zip(self.gate.order(), self.gate.waits(time.monotonic()), strict=False)
+        for position, (ticket, expected_wait_s) in enumerate(line):
             if job := self._tickets.get(ticket):
-                job.wait_at(position, self.gate.expected_wait(position, now))
+                job.wait_at(position, expected_wait_s)
 
     def _end_when_abandoned(self, job: Job) -> None:
         """End a page's job when nobody has followed it for a while. Programs that go away end theirs themselves."""
@@ -254,7 +277,9 @@ class ChatService:
 
         job.on_watched = watched
 
-    def _check_ready(self) -> None:
+    def _check(self, request: ChatRequest) -> None:
+        if request.id in self.jobs:
+            raise InvalidRequest(f"Request {request.id} is being answered already.", param="id")
         state, reason = self.state()
         match state:
             case "loading":
@@ -290,3 +315,8 @@ class ChatService:
     def _fail(self, reason: str) -> None:
         logger.error("{}", reason)
         self._state, self._failure = "failed", reason
+
+
+def _log_failure(written: "asyncio.Future[None]", id: str) -> None:
+    if not written.cancelled() and (error := written.exception()):
+        logger.error("exchange {} is not written: {!r}", id, error)

@@ -1,17 +1,32 @@
-"""Every setting, with its default, unit and meaning. Read once at the start from QDESK_* environment variables.
+"""Every setting, with its default, range and meaning. Read once at the start from QDESK_* environment variables.
 
 `docs/settings.md` is generated from this file (`python -m engine.settings`), and a test holds the two together.
 """
 
+import difflib
+import os
+import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal, get_args, get_origin
 
+from loguru import logger
 from platformdirs import user_cache_path
 from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PREFIX = "QDESK_"
+
+Seconds = Annotated[float, Field(allow_inf_nan=False)]
+Url = Annotated[
+    str,
+    Field(
+        pattern=r"^(https?://[^\s/]+\S*)?$",
+        json_schema_extra={"allowed": "empty, or an address that begins with http:// or https://"},
+    ),
+]
 
 
 class Settings(BaseSettings):
@@ -19,12 +34,10 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
 
-    host: str = Field("127.0.0.1", description="Address to listen on; 0.0.0.0 for every interface.")
+    host: str = Field("127.0.0.1", min_length=1, description="Address to listen on; 0.0.0.0 for every interface.")
     port: int = Field(8080, ge=1, le=65535, description="Port to listen on.")
-    public_url: str = Field(
-        "",
-        pattern=r"^(https?://\S+)?$",
-        description="Address that people use, when a proxy stands in front; https makes cookies Secure.",
+    public_url: Url = Field(
+        "", description="Address that people use, when a proxy stands in front; https makes cookies Secure."
     )
     data_dir: Path = Field(Path("data"), description="Folder of the database and of the session secret.")
     database_url: str = Field("", description="SQLAlchemy URL; empty is SQLite in the data folder.")
@@ -35,7 +48,9 @@ class Settings(BaseSettings):
         SecretStr(""), description="Makes the account `admin` on the first start; empty prints a set-up link instead."
     )
     api_key: SecretStr = Field(SecretStr(""), description="A fixed key for programs; empty is none.")
-    retention_days: int = Field(0, ge=0, description="Days after which a logged exchange is deleted; 0 keeps all.")
+    retention_days: int = Field(
+        0, ge=0, le=36_500, description="Days after which a logged exchange is deleted; 0 keeps all."
+    )
     on_log_failure: Literal["refuse", "warn"] = Field(
         "refuse", description="What to do with new requests while the log cannot be written."
     )
@@ -50,7 +65,12 @@ class Settings(BaseSettings):
         user_cache_path("qdesk", appauthor=False),
         description="Folder of downloads and 4-bit weights, shared by all data folders.",
     )
-    device: str = Field("auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$", description="`auto`, `cpu`, `cuda` or `cuda:N`.")
+    device: str = Field(
+        "auto",
+        pattern=r"^(auto|cpu|cuda(:\d+)?)$",
+        json_schema_extra={"allowed": "auto, cpu, cuda or cuda:N"},
+        description="What the engine computes on; `auto` takes CUDA where there is any.",
+    )
     quantize: Literal["nf4", "none"] = Field("nf4", description="4-bit NormalFloat weights, or bfloat16 as they are.")
     threads: int = Field(0, ge=0, le=256, description="CPU threads of the engine; 0 is one a physical core.")
     kv_cache_mb: int = Field(
@@ -62,9 +82,7 @@ class Settings(BaseSettings):
     system_prompt: str = Field(
         "You are a helpful assistant.", description="System prompt of conversations that set none; may be empty."
     )
-    openai_base_url: str = Field(
-        "", pattern=r"^(https?://\S+)?$", description="Backend `remote`: base URL, up to and with /v1."
-    )
+    openai_base_url: Url = Field("", description="Backend `remote`: base URL, up to and with /v1.")
     openai_api_key: SecretStr = Field(SecretStr(""), description="Backend `remote`: the key it asks for.")
 
     max_concurrent_requests: int = Field(10, ge=1, le=256, description="Requests that run at once.")
@@ -74,9 +92,11 @@ class Settings(BaseSettings):
         4096, ge=64, le=1_000_000, description="Tokens of a prompt and its answer together."
     )
     max_new_tokens: int = Field(1024, ge=1, le=1_000_000, description="Tokens of one answer.")
-    request_timeout_s: float = Field(600, gt=0, description="Seconds from asking to the last token, waiting included.")
-    abandon_after_s: float = Field(60, ge=0, description="Seconds that an answer goes on when no page shows it.")
-    drain_s: float = Field(30, ge=0, description="Seconds that running answers get to finish when the server stops.")
+    request_timeout_s: Seconds = Field(
+        600, gt=0, description="Seconds from asking to the last token, waiting included."
+    )
+    abandon_after_s: Seconds = Field(60, ge=0, description="Seconds that an answer goes on when no page shows it.")
+    drain_s: Seconds = Field(30, ge=0, description="Seconds that running answers get to finish when the server stops.")
 
     @model_validator(mode="after")
     def _fits_together(self) -> "Settings":
@@ -90,42 +110,99 @@ class Settings(BaseSettings):
 
 
 def load() -> Settings:
-    """Read the environment. A bad value ends the process with one sentence that names setting, value and range."""
+    """Read the environment. A bad value ends the process with one sentence that names setting, value and range.
+
+    A variable that looks like a setting and is none is warned about, with the name that was probably meant.
+    """
     try:
-        return Settings()
+        settings = Settings()
     except ValidationError as invalid:
-        sys.exit("\n".join(_sentence(error) for error in invalid.errors()))
+        sys.exit("\n".join(_sentence(error["loc"], error["msg"], error["input"]) for error in invalid.errors()))
+    for warning in unknown(os.environ):
+        logger.warning(warning)
+    return settings
 
 
-def _sentence(error: object) -> str:
-    assert isinstance(error, dict)
-    message = str(error["msg"]).removeprefix("Value error, ")
-    if not error["loc"]:
-        return f"{message}."
-    name = str(error["loc"][0])
-    value = "" if "secret" in name or "password" in name or "key" in name else f" is {error['input']!r}, but"
-    meaning = Settings.model_fields[name].description if name in Settings.model_fields else "There is no such setting."
-    return f"{PREFIX}{name.upper()}{value} {message[0].lower()}{message[1:]}. {meaning}"
+def unknown(variables: Iterable[str]) -> list[str]:
+    """One sentence for each QDESK_ variable that no setting reads."""
+    sentences = []
+    for variable in sorted(variables):
+        name = variable.upper().removeprefix(PREFIX).lower()
+        if variable.upper().startswith(PREFIX) and name not in Settings.model_fields:
+            near = difflib.get_close_matches(name, Settings.model_fields, n=1)
+            meant = f"Did you mean {PREFIX}{near[0].upper()}?" if near else "See docs/settings.md."
+            sentences.append(f"{variable} is not a setting and does nothing. {meant}")
+    return sentences
+
+
+def _sentence(loc: tuple[int | str, ...], message: str, value: object) -> str:
+    if not loc:  # said by a validator of ours, about settings that do not fit together
+        return message.removeprefix("Value error, ") + "."
+    name = str(loc[0])
+    field = Settings.model_fields[name]
+    if field.annotation is SecretStr:
+        shown = "cannot be read"
+    elif value == "":
+        shown = "is empty"
+    else:
+        shown = "is " + re.sub(r"[^/@\s']+@", "***@", repr(value))  # a URL's password is a secret too
+    return f"{PREFIX}{name.upper()} {shown}; it must be {allowed(field)}. {field.description}"
+
+
+def allowed(field: FieldInfo) -> str:
+    """What a setting may be, as the end of a sentence that begins with "it must be"."""
+    if isinstance(field.json_schema_extra, dict):
+        return str(field.json_schema_extra["allowed"])
+    if get_origin(field.annotation) is Literal:
+        *others, last = get_args(field.annotation)
+        return f"{', '.join(others)} or {last}"
+    if field.annotation in (int, float):
+        kind = "a whole number" if field.annotation is int else "a number"
+        return f"{kind} {_range(field)}"
+    if field.annotation is Path:
+        return "a folder"
+    return "text that is not empty" if _bound(field, "min_length") else "any text"
+
+
+def _range(field: FieldInfo) -> str:
+    least, most, above = _bound(field, "ge"), _bound(field, "le"), _bound(field, "gt")
+    if above is not None:
+        return f"above {above}"
+    return f"from {least} to {most}" if most is not None else f"of {least} or more"
+
+
+def _bound(field: FieldInfo, kind: str) -> Any:
+    return next((getattr(bound, kind) for bound in field.metadata if hasattr(bound, kind)), None)
 
 
 def document() -> str:
     """Return the page docs/settings.md."""
-    rows = []
-    for name, field in Settings.model_fields.items():
-        default = field.default
-        if isinstance(default, SecretStr):
-            default = default.get_secret_value()
-        shown = "the user's cache folder" if name == "models_dir" else f"`{default}`" if str(default) else "empty"
-        rows.append(f"| `{PREFIX}{name.upper()}` | {shown} | {field.description} |")
+    rows = [
+        f"| `{PREFIX}{name.upper()}` | {_default(name, field)} | {_cell(allowed(field))} | {field.description} |"
+        for name, field in Settings.model_fields.items()
+    ]
     head = [
         "# Settings",
         "",
-        "Environment variables, read once at the start. Written by `python -m engine.settings`; change it there.",
+        "Environment variables, read once at the start. A value that is not allowed stops the start with a sentence; a",
+        "`QDESK_` variable that is not listed here is warned about. This page is written by `make docs` from",
+        "[engine/settings.py](../engine/settings.py).",
         "",
-        "| setting | default | meaning |",
-        "|---|---|---|",
+        "| setting | default | allowed | meaning |",
+        "|---|---|---|---|",
     ]
     return "\n".join([*head, *rows, ""])
+
+
+def _default(name: str, field: FieldInfo) -> str:
+    if name == "models_dir":
+        return "the user's cache folder"
+    default = field.default.get_secret_value() if isinstance(field.default, SecretStr) else field.default
+    return f"`{default}`" if str(default) else "empty"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 if __name__ == "__main__":

@@ -179,3 +179,15 @@ class Exchange:
     @property
     def prompt(self) -> str:
         return self.messages[-1].content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeFilter:
+    """Every field that is set must match. `text` is looked for in prompt and answer, two characters included."""
+
+    person: str | None = None  # user id
+    since: datetime | None = None
+    until: datetime | None = None
+    status: Status | None = None
+    source: Source | None = None
+    text: str = ""

@@ -3,4 +3,7 @@
 Imports engine.types and nothing else of ours. `Store` is the whole of it; each subject is a file of its own.
 """
 
+from storage.errors import SearchTooSlow as SearchTooSlow
+from storage.errors import StorageError as StorageError
+from storage.errors import StorageUnavailable as StorageUnavailable
 from storage.store import Store as Store

@@ -1,13 +1,13 @@
 """What the store hands out: frozen dataclasses, detached from any database session, safe on any thread.
 
-Times are aware UTC datetimes. `Exchange` itself is `engine.types.Exchange`.
+Times are aware UTC datetimes. `Exchange` and `ExchangeFilter` are from `engine.types`.
 """
 
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, Literal, TypeVar
 
-from engine.types import Exchange, Sampling, Source, Status
+from engine.types import Exchange, ExchangeFilter, Sampling, Source, Status
 
 T = TypeVar("T")
 
@@ -64,18 +64,6 @@ class Hit:
 
     conversation: Conversation
     snippet: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExchangeFilter:
-    """Every field that is set must match. `text` is looked for in prompt and answer, two characters included."""
-
-    person: str | None = None  # user id
-    since: datetime | None = None
-    until: datetime | None = None
-    status: Status | None = None
-    source: Source | None = None
-    text: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

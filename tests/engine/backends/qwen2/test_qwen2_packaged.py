@@ -90,7 +90,8 @@ def _transformers(model: Qwen2) -> Qwen2ForCausalLM:
         state |= {f"{name}input_layernorm.weight": layer.norm1, f"{name}post_attention_layernorm.weight": layer.norm2}
     theirs.load_state_dict(state, assign=True)
     theirs.model.rotary_emb = type(theirs.model.rotary_emb)(_config(shape))  # its table is no parameter
-    return theirs.eval()
+    theirs.eval()
+    return theirs
 
 
 def _config(shape: Shape) -> Qwen2Config:

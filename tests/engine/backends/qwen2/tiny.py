@@ -67,7 +67,9 @@ def _tokenizer() -> PreTrainedTokenizerFast:
     vocabulary = dict(sorted(BYTES.items(), key=lambda item: item[1]))
     extra = ["".join(merge.split()) for merge in MERGES]
     vocabulary |= {token: 256 + i for i, token in enumerate(extra)}
-    tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[tuple(merge.split()) for merge in MERGES]))
+    tokenizer = Tokenizer(
+        models.BPE(vocab=vocabulary, merges=[(left, right) for left, right in map(str.split, MERGES)])
+    )
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [

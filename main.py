@@ -1,0 +1,66 @@
+"""Qdesk: settings -> store, backend, service -> faces -> one server. Nothing else happens here."""
+
+from nicegui import app, ui
+
+from engine.backends import create_backend
+from engine.monitor import Monitor
+from engine.service import ChatService
+from engine.settings import Settings, load
+from storage import Store
+from ui import api
+from ui.auth import Auth
+from ui.desk import Desk
+from ui.entry import Entry
+from ui.guard import Guard
+from ui.pages import account, admin, chat, login, review
+from ui.serving import Life, log_in_one_place
+from ui.sockets import guard_sockets
+from ui.static_files import STATIC
+
+VERSION = "0.1.0"
+SHUTDOWN_S = 5  # for connections that are still open when every answer has ended
+
+
+def build(settings: Settings) -> Desk:
+    """Join the parts: the store opens, the service is ready to load its model, the faces are registered."""
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    store = Store(settings.sqlalchemy_url)
+    store.open()
+    service = ChatService(settings, create_backend(settings), store.exchanges)
+    desk = Desk(settings, service, store, Auth(store, settings), Monitor(service))
+    app.add_static_files("/static", STATIC, max_cache_age=365 * 24 * 3600)
+    for page in (login, account, chat, review, admin):
+        page.register(desk)
+    api.register(desk, VERSION)  # after the pages: POST / would be lost to a page at the same path
+    return desk
+
+
+def main() -> None:
+    log_in_one_place()
+    settings = load()
+    desk = build(settings)
+    guard_sockets(desk.auth)
+    app.add_middleware(Guard, auth=desk.auth, settings=settings)
+    app.add_middleware(Entry)
+    Life(desk).register()
+    ui.run(
+        host=settings.host,
+        port=settings.port,
+        title="Qdesk",
+        dark=None,
+        favicon=(STATIC / "qdesk.svg").read_text(encoding="utf-8"),
+        reload=False,
+        show=False,
+        show_welcome_message=False,
+        tailwind=False,
+        reconnect_timeout=30,
+        binding_refresh_interval=1,
+        ws_per_message_deflate=False,
+        timeout_graceful_shutdown=SHUTDOWN_S,
+        access_log=False,
+        server_header=False,
+    )
+
+
+if __name__ == "__main__":
+    main()

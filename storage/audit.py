@@ -1,0 +1,50 @@
+"""Who looked at or changed what. Entries are added and never altered."""
+
+from datetime import UTC, datetime
+
+import sqlalchemy as sa
+from sqlmodel import Session, col, select
+
+from storage.database import Database
+from storage.models import AuditRow
+from storage.paging import before_number, page
+from storage.records import AuditEntry, Page
+
+
+class Audit:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, actor: str, action: str, target: str = "", detail: str = "") -> None:
+        """Write an entry; it is on the disk when this returns. Raises StorageUnavailable when it cannot be."""
+        row = AuditRow(at=datetime.now(UTC), actor=actor, action=action, target=target, detail=detail)
+        values = row.model_dump(exclude={"id"})  # a row object cannot be added again when the disk was full
+        await self._database.write(lambda session: session.exec(sa.insert(AuditRow).values(**values)))
+
+    async def list(
+        self, *, action: str = "", actor: str = "", limit: int = 100, cursor: str | None = None
+    ) -> Page[AuditEntry]:
+        """Newest first. `action` may be a beginning: "review." finds all that reviewers did.
+
+        Raises ValueError for a cursor that is not one.
+        """
+        rows = (
+            select(AuditRow)
+            .where(*before_number(AuditRow.id, cursor))
+            .order_by(col(AuditRow.id).desc())
+            .limit(limit + 1)
+        )
+        if action:
+            rows = rows.where(col(AuditRow.action).startswith(action, autoescape=True))
+        if actor:
+            rows = rows.where(col(AuditRow.actor) == actor)
+
+        def work(session: Session) -> Page[AuditEntry]:
+            return page(session.exec(rows).all(), limit, _entry, lambda row: [str(row.id)])
+
+        return await self._database.read(work)
+
+
+def _entry(row: AuditRow) -> AuditEntry:
+    assert row.id is not None
+    return AuditEntry(id=row.id, at=row.at, actor=row.actor, action=row.action, target=row.target, detail=row.detail)

@@ -1,0 +1,173 @@
+"""People's conversations. Every method but `create` takes the owner's id and sees nobody else's and nothing deleted.
+
+A conversation is a tree: each exchange names the one before it as its `parent_id`, and `head_id` is the end of the
+branch that is shown. A parent that retention has taken is simply missing; its children are roots then.
+
+Deleting hides a conversation from its owner and can be undone by `restore`. The log keeps its exchanges, so reviewers
+still find them, until `exchanges.delete_before` takes them.
+"""
+
+from datetime import UTC, datetime
+
+import sqlalchemy as sa
+from sqlmodel import Session, col, select
+
+from engine.types import Exchange, Sampling, new_id
+from storage.database import Database
+from storage.exchanges import in_conversation
+from storage.models import ConversationRow, ExchangeTable
+from storage.paging import before, page
+from storage.records import Conversation, Hit, Page
+from storage.rows import sampling_from_json, sampling_to_json, to_exchange
+from storage.search import contains, in_rows, snippet, words
+
+list_ = list  # the method `list` hides the type inside the class
+
+
+class Conversations:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def create(
+        self, user_id: str, *, title: str = "", system_prompt: str | None = None, sampling: Sampling | None = None
+    ) -> Conversation:
+        def work(session: Session) -> Conversation:
+            now = datetime.now(UTC)
+            row = ConversationRow(
+                id=new_id(),
+                user_id=user_id,
+                title=title,
+                system_prompt=system_prompt,
+                sampling=_json(sampling),
+                created_at=now,
+                updated_at=now,
+            )
+            session.add(row)
+            session.flush()
+            return _conversation(row)
+
+        return await self._database.write(work)
+
+    async def get(self, id: str, user_id: str) -> Conversation | None:
+        """None too when it is somebody else's or deleted."""
+        rows = select(ConversationRow).where(*_own(id, user_id))
+
+        def work(session: Session) -> Conversation | None:
+            row = session.exec(rows).first()
+            return _conversation(row) if row else None
+
+        return await self._database.read(work)
+
+    async def list(self, user_id: str, *, limit: int = 100, cursor: str | None = None) -> Page[Conversation]:
+        """The one with the newest exchange first. Raises ValueError for a cursor that is not one."""
+        rows = (
+            select(ConversationRow)
+            .where(*_visible(user_id), *before(ConversationRow.updated_at, ConversationRow.id, cursor))
+            .order_by(col(ConversationRow.updated_at).desc(), col(ConversationRow.id).desc())
+            .limit(limit + 1)
+        )
+
+        def work(session: Session) -> Page[Conversation]:
+            found = session.exec(rows).all()
+            return page(found, limit, _conversation, lambda row: [row.updated_at.isoformat(), row.id])
+
+        return await self._database.read(work)
+
+    async def rename(self, id: str, user_id: str, title: str) -> bool:
+        return await self._change(id, user_id, title=title)
+
+    async def configure(self, id: str, user_id: str, *, system_prompt: str | None, sampling: Sampling | None) -> bool:
+        """Set both; None goes back to the server's."""
+        return await self._change(id, user_id, system_prompt=system_prompt, sampling=_json(sampling))
+
+    async def set_head(self, id: str, user_id: str, exchange_id: str) -> bool:
+        """Show the branch that ends with this exchange, and move the conversation to the top of the list."""
+        return await self._change(id, user_id, head_id=exchange_id, updated_at=datetime.now(UTC))
+
+    async def delete(self, id: str, user_id: str) -> bool:
+        """Hide it from its owner. Its exchanges stay in the log."""
+        return await self._change(id, user_id, deleted_at=datetime.now(UTC))
+
+    async def restore(self, id: str, user_id: str) -> bool:
+        """Undo `delete`. False: nothing of this person's was deleted under that id."""
+        change = sa.update(ConversationRow).where(
+            col(ConversationRow.id) == id,
+            col(ConversationRow.user_id) == user_id,
+            col(ConversationRow.deleted_at).is_not(None),
+        )
+        return await self._update(change.values(deleted_at=None))
+
+    async def exchanges(self, id: str, user_id: str) -> list_[Exchange]:
+        """The whole tree, oldest first; empty when it is somebody else's or deleted."""
+        own = sa.exists().where(*_own(id, user_id))
+        return await self._database.read(
+            lambda session: [to_exchange(row) for row in session.exec(in_conversation(id).where(own))]
+        )
+
+    async def search(self, user_id: str, text: str, *, limit: int = 30) -> list_[Hit]:
+        """Conversations whose title, or one of whose exchanges, holds every word of `text`; newest first.
+
+        Looks through the person's own rows, so that two characters are enough.
+        """
+        if not words(text):
+            return []
+        sqlite = self._database.sqlite
+        in_title = sa.and_(*(contains(ConversationRow.title, word, sqlite=sqlite) for word in words(text)))
+        number = (
+            sa.select(sa.func.max(ExchangeTable.number))
+            .where(
+                col(ExchangeTable.conversation_id) == col(ConversationRow.id),
+                *in_rows(text, sqlite=sqlite),
+            )
+            .scalar_subquery()
+        )
+        rows = (
+            select(ConversationRow, in_title, number)
+            .where(*_visible(user_id), sa.or_(in_title, number.is_not(None)))
+            .order_by(col(ConversationRow.updated_at).desc(), col(ConversationRow.id).desc())
+            .limit(limit)
+        )
+
+        def work(session: Session) -> list_[Hit]:
+            return [
+                Hit(conversation=_conversation(row), snippet="" if titled else _snippet(session, number, text))
+                for row, titled, number in session.exec(rows).all()
+            ]
+
+        return await self._database.search(work)
+
+    async def _change(self, id: str, user_id: str, **values: object) -> bool:
+        return await self._update(sa.update(ConversationRow).where(*_own(id, user_id)).values(**values))
+
+    async def _update(self, change: sa.Update) -> bool:
+        return await self._database.write(lambda session: session.exec(change).rowcount == 1)
+
+
+def _visible(user_id: str) -> list_[sa.ColumnElement[bool]]:
+    return [col(ConversationRow.user_id) == user_id, col(ConversationRow.deleted_at).is_(None)]
+
+
+def _own(id: str, user_id: str) -> list_[sa.ColumnElement[bool]]:
+    return [col(ConversationRow.id) == id, *_visible(user_id)]
+
+
+def _snippet(session: Session, number: int, text: str) -> str:
+    row = session.get_one(ExchangeTable, number)
+    return snippet([row.prompt, row.answer], text)
+
+
+def _json(sampling: Sampling | None) -> str | None:
+    return None if sampling is None else sampling_to_json(sampling)
+
+
+def _conversation(row: ConversationRow) -> Conversation:
+    return Conversation(
+        id=row.id,
+        user_id=row.user_id,
+        title=row.title,
+        system_prompt=row.system_prompt,
+        sampling=None if row.sampling is None else sampling_from_json(row.sampling),
+        head_id=row.head_id,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )

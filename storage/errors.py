@@ -1,0 +1,13 @@
+"""What can go wrong with the store, each with a sentence that may be shown to people."""
+
+
+class StorageError(Exception):
+    """The database cannot be opened or used. `str(error)` says why and what to do."""
+
+
+class StorageUnavailable(StorageError):
+    """A change could not be written in time (disk full, database locked). It has not been made and will not be."""
+
+
+class SearchTooSlow(StorageError):
+    """A search was given up because it looked through too many rows."""

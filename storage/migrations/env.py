@@ -1,0 +1,22 @@
+"""What Alembic runs to migrate. The connection is handed in by storage/migrate.py; there is no alembic.ini."""
+
+from typing import Any
+
+from alembic import context
+
+from storage.models import Base
+
+
+def is_ours(_: Any, name: str | None, kind: str, *__: Any) -> bool:
+    """Leave the search index and its shadow tables, which are SQLite's own, out of comparisons."""
+    return not (kind == "table" and name is not None and name.startswith("exchanges_search"))
+
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=Base.metadata,
+    include_object=is_ours,
+    render_as_batch=True,  # SQLite alters tables by copying them
+    transactional_ddl=True,  # all migrations together or none
+)
+context.run_migrations()

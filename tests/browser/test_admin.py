@@ -1,0 +1,227 @@
+"""The administrators' pages in a real browser, beside people who ask."""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from storage import Store
+from storage.records import UserRole
+from tests.browser.conftest import Visit
+from tests.server import PASSWORD, RunningServer, running_server
+from ui.passwords import Passwords
+
+pytestmark = pytest.mark.browser
+
+PEOPLE: dict[str, UserRole] = {"ada": "staff", "bob": "staff", "rita": "reviewer", "chief": "admin"}
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """A server with one running place, and four people beside `admin`; all of them use the same password."""
+    folder = tmp_path_factory.mktemp("office")
+    asyncio.run(make_people(folder))
+    with running_server(folder, max_concurrent_requests=1) as server:
+        yield server
+
+
+async def make_people(folder: Path) -> None:
+    store = Store(f"sqlite:///{folder / 'qdesk.db'}")
+    store.open()
+    hashed = await Passwords().hash(PASSWORD)
+    for name, role in {"admin": "admin", **PEOPLE}.items():
+        await store.users.create(name, hashed, role)  # type: ignore[arg-type]  # a role, as PEOPLE says
+    store.close()
+
+
+def ask(page: Page, question: str) -> None:
+    page.get_by_label("Write a message").fill(question)
+    page.get_by_label("Write a message").press("Enter")
+
+
+def row(page: Page, person: str) -> Locator:
+    return page.get_by_role("row").filter(has_text=person)
+
+
+def button(page: Page, label: str) -> Locator:
+    return page.get_by_role("button", name=label, exact=True)
+
+
+def audit(server: RunningServer, action: str) -> list[tuple[str, str]]:
+    """Who did this, and to whom or what, in order."""
+    with sqlite3.connect(server.data_dir / "qdesk.db") as database:
+        return database.execute("SELECT actor, target FROM audit WHERE action = ? ORDER BY id", (action,)).fetchall()
+
+
+def test_requests_are_seen_opened_and_cancelled_as_they_come_and_go(office: RunningServer, visit: Visit) -> None:
+    admin, ada, bob = visit(office, "/admin"), visit(office, name="ada"), visit(office, name="bob")
+    expect(admin.get_by_text("Nothing is running or waiting.")).to_be_visible()
+    ask(ada, "long <b>story</b>")
+    expect(row(admin, "ada")).to_contain_text("answering")
+    ask(bob, "hello")
+    expect(row(admin, "bob")).to_contain_text("waiting, place 1")
+    expect(admin.get_by_role("img", name="1 running, 1 waiting")).to_be_visible()
+
+    assert "story" not in admin.content()
+    button(admin, "Prompt: ada").click()
+    expect(admin.get_by_role("dialog")).to_contain_text("long <b>story</b>")
+    button(admin, "Close").click()
+
+    button(admin, "Cancel: ada").click()
+    expect(ada.locator(".turn").last).to_contain_text("An administrator ended this answer.")
+    expect(bob.locator(".turn").last).to_contain_text("You said: hello")
+    expect(admin.get_by_text("Nothing is running or waiting.")).to_be_visible()
+    [opened], [cancelled] = audit(office, "request.open"), audit(office, "request.cancel")
+    assert opened == cancelled
+    assert opened[0] == "admin"
+
+
+def test_a_higher_limit_lets_a_waiting_request_start_and_is_kept(office: RunningServer, visit: Visit) -> None:
+    admin, ada, bob = visit(office, "/admin"), visit(office, name="ada"), visit(office, name="bob")
+    ask(ada, "long one")
+    expect(row(admin, "ada")).to_contain_text("answering")
+    ask(bob, "long two")
+    expect(row(admin, "bob")).to_contain_text("waiting")
+
+    running = admin.get_by_label("Running at once")
+    running.fill("0")
+    button(admin, "Change the limits").click()
+    expect(admin.get_by_text("Running at once: please give a whole number from 1 to 256.")).to_be_visible()
+    running.fill("2")
+    button(admin, "Change the limits").click()
+    expect(row(admin, "bob")).to_contain_text("answering")
+    for person in ("ada", "bob"):
+        button(admin, f"Cancel: {person}").click()
+    expect(admin.get_by_text("Nothing is running or waiting.")).to_be_visible()
+
+    admin.reload()
+    expect(admin.get_by_label("Running at once")).to_have_value("2")
+    button(admin, "As in the settings").click()
+    expect(admin.get_by_label("Running at once")).to_have_value("1")
+    assert [actor for actor, _ in audit(office, "limits.change") + audit(office, "limits.reset")] == ["admin", "admin"]
+
+
+def test_a_new_account_signs_in_and_a_disabled_one_is_out_at_once(office: RunningServer, visit: Visit) -> None:
+    admin = visit(office, "/admin/people")
+    admin.get_by_label("Name", exact=True).fill("<i>dora</i>")
+    admin.get_by_label("Password", exact=True).fill("short")
+    button(admin, "Create the account").click()
+    expect(admin.get_by_text("A password has 8 to 200 characters.")).to_be_visible()
+    admin.get_by_label("Password", exact=True).fill(PASSWORD)
+    button(admin, "Create the account").click()
+    expect(row(admin, "<i>dora</i>")).to_contain_text("active")
+
+    dora = visit(office, name="<i>dora</i>")
+    ask(dora, "long")
+    watching = visit(office, "/admin")
+    expect(row(watching, "<i>dora</i>")).to_contain_text("answering")
+    button(admin, "Disable: <i>dora</i>").click()
+    expect(dora).to_have_url(office.url + "/login")
+    expect(watching.get_by_text("Nothing is running or waiting.")).to_be_visible()
+    expect(row(admin, "<i>dora</i>")).to_contain_text("disabled")
+    dora.goto(office.url)
+    expect(dora).to_have_url(office.url + "/login")
+
+    button(admin, "Enable: <i>dora</i>").click()
+    expect(row(admin, "<i>dora</i>")).to_contain_text("active")
+    for action in ("user.create", "user.disable", "user.enable"):
+        assert audit(office, action) == [("admin", "<i>dora</i>")]
+
+
+def test_a_role_and_a_password_are_changed(office: RunningServer, visit: Visit) -> None:
+    admin, bob = visit(office, "/admin/people"), visit(office, name="bob")
+    admin.get_by_label("Role: bob").select_option("reviewer")
+    expect(admin.get_by_label("Role: bob")).to_have_value("reviewer")
+    bob.goto(office.url + "/account")
+    expect(bob.get_by_role("link", name="Review")).to_be_visible()
+    admin.get_by_label("Role: bob").select_option("staff")
+    expect(admin.get_by_label("Role: bob")).to_have_value("staff")
+
+    button(admin, "New password: bob").click()
+    admin.get_by_role("dialog").get_by_label("New password").fill("another password")
+    button(admin, "Set the password").click()
+    expect(bob).to_have_url(office.url + "/login")
+    with office.sign_in("bob", "another password") as browser:
+        assert browser.get("/account").status_code == 200
+    assert audit(office, "user.role") == [("admin", "bob")] * 2
+    assert audit(office, "user.password") == [("admin", "bob")]
+
+
+def test_the_last_administrator_stays(server: RunningServer, visit: Visit) -> None:
+    page = visit(server, "/admin/people")
+    button(page, "Disable: admin").click()
+    expect(page.get_by_text("That is the last administrator.")).to_be_visible()
+    page.get_by_label("Role: admin").select_option("staff")
+    expect(page.get_by_text("That is the last administrator.")).to_have_count(2)
+    expect(page.get_by_label("Role: admin")).to_have_value("admin")
+    expect(row(page, "admin")).to_contain_text("active")
+
+
+def test_the_audit_trail_is_read_by_kind_and_by_person(office: RunningServer, visit: Visit) -> None:
+    people = visit(office, "/admin/people", name="chief")
+    people.get_by_label("Role: rita").select_option("reviewer")
+    page = visit(office, "/admin/audit")
+    expect(row(page, "rita")).to_contain_text("reviewer → reviewer")
+    page.get_by_label("Who").fill("nobody")
+    expect(page.get_by_text("Nothing found.")).to_be_visible()
+    page.get_by_label("Who").fill("chief")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    page.get_by_label("What").click()
+    page.get_by_role("option", name="Limits").click()
+    expect(page.get_by_text("Nothing found.")).to_be_visible()
+
+
+@pytest.mark.parametrize("name", ["ada", "rita"])
+@pytest.mark.parametrize("path", ["/admin", "/admin/people", "/admin/audit"])
+def test_others_get_none_of_it(office: RunningServer, name: str, path: str) -> None:
+    with office.sign_in(name) as browser:
+        answer = browser.get(path)
+        assert answer.status_code == 403
+        assert "Audit trail" not in answer.text
+
+
+def test_a_socket_of_somebody_else_cannot_press_an_administrators_buttons(office: RunningServer, visit: Visit) -> None:
+    admin, ada, bob = visit(office, "/admin"), visit(office, name="ada"), visit(office, name="bob")
+    ask(ada, "long")
+    expect(row(admin, "ada")).to_contain_text("answering")
+    stolen = admin.evaluate("window.clientId")
+    sent = admin.evaluate(
+        """() => new Promise(done => {
+            const emit = window.socket.emit;
+            window.socket.emit = (...message) => { if (message[0] === 'event') done(message[1]); };
+            [...document.querySelectorAll('button')].find(b => b.ariaLabel === 'Cancel: ada').click();
+            setTimeout(() => { window.socket.emit = emit; });
+        })"""
+    )
+    assert sent["client_id"] == stolen
+    bob.evaluate("message => window.socket.emit('event', message)", sent)
+    bob.evaluate("message => window.socket.emit('event', {...message, client_id: window.clientId})", sent)
+    ask(bob, "hello")  # comes after them on the same socket
+    expect(row(admin, "bob")).to_contain_text("waiting")
+    expect(row(admin, "ada")).to_contain_text("answering")
+    button(admin, "Cancel: ada").click()
+    expect(bob.locator(".turn").last).to_contain_text("You said: hello")
+
+
+def test_who_is_no_administrator_any_more_is_led_away(office: RunningServer, visit: Visit) -> None:
+    admin, people = visit(office, "/admin/people"), visit(office, "/admin/people", name="chief")
+    overview = visit(office, "/admin", name="chief")
+    admin.get_by_label("Role: chief").select_option("staff")
+    expect(overview).to_have_url(office.url + "/")
+    button(people, "Disable: ada").click()
+    expect(people).to_have_url(office.url + "/")
+    assert ("chief", "ada") not in audit(office, "user.disable")
+    with office.sign_in("ada") as browser:
+        assert browser.get("/account").status_code == 200
+    admin.get_by_label("Role: chief").select_option("admin")
+    expect(admin.get_by_label("Role: chief")).to_have_value("admin")
+
+
+def test_in_chinese_nothing_stays_english(office: RunningServer, visit: Visit) -> None:
+    page = visit(office, "/admin", locale="zh-CN")
+    expect(page.get_by_role("heading", name="限额")).to_be_visible()
+    for text in ("Running", "Waiting", "Machine", "Limits", "Throughput"):
+        expect(page.get_by_text(text, exact=True)).to_have_count(0)

@@ -1,0 +1,148 @@
+"""The list of conversations: search, rename, delete and undo, moving between them, and nobody else's."""
+
+import asyncio
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from storage import Store
+from tests.browser.conftest import Visit
+from tests.server import PASSWORD, RunningServer, running_server
+from ui.passwords import Passwords
+
+pytestmark = pytest.mark.browser
+
+
+def ask(page: Page, question: str) -> None:
+    page.get_by_label("Write a message").fill(question)
+    page.get_by_label("Write a message").press("Enter")
+    expect(page.locator(".turn").last.locator(".answer-text")).to_have_text(f"You said: {question}")
+
+
+def listed(page: Page) -> Locator:
+    return page.get_by_role("navigation", name="Conversations").locator("li")
+
+
+def new_chat(page: Page) -> None:
+    page.get_by_role("link", name="New chat").click()
+    expect(page.get_by_role("heading", name="What can I help you with?")).to_be_visible()
+
+
+def test_moving_between_conversations_needs_no_reload(server: RunningServer, visit: Visit) -> None:
+    page = visit(server)
+    page.evaluate("window.sameDocument = true")
+    ask(page, "About apples")
+    first = page.url
+    new_chat(page)
+    expect(page).to_have_url(server.url + "/")
+    ask(page, "About pears")
+    listed(page).get_by_role("link", name="About apples").click()
+    expect(page.locator(".question")).to_have_text("You asked: About apples")
+    expect(page).to_have_url(first)
+    page.go_back()
+    expect(page.locator(".question")).to_have_text("You asked: About pears")
+    assert page.evaluate("window.sameDocument")
+
+
+def test_renaming_is_seen_in_every_tab(server: RunningServer, visit: Visit) -> None:
+    page = visit(server)
+    ask(page, "A clumsy first title")
+    other = page.context.new_page()
+    other.goto(page.url)
+    expect(other.get_by_role("heading", name="A clumsy first title")).to_be_visible()
+    listed(page).filter(has_text="A clumsy first title").hover()
+    page.get_by_role("button", name="Rename: A clumsy first title").click()
+    page.get_by_label("Rename", exact=True).fill("计划 <b>2027</b>")
+    page.keyboard.press("Enter")
+    for tab in (page, other):
+        expect(tab.get_by_role("heading", name="计划 <b>2027</b>")).to_be_visible()
+        expect(listed(tab).filter(has_text="计划 <b>2027</b>")).to_be_visible()
+
+
+def test_deleting_can_be_undone(server: RunningServer, visit: Visit) -> None:
+    page = visit(server)
+    ask(page, "To be deleted by mistake")
+    address = page.url
+    listed(page).filter(has_text="To be deleted").hover()
+    page.get_by_role("button", name="Delete: To be deleted by mistake").click()
+    expect(listed(page).filter(has_text="To be deleted")).to_have_count(0)
+    expect(page.get_by_role("heading", name="What can I help you with?")).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    listed(page).filter(has_text="To be deleted").click()
+    expect(page).to_have_url(address)
+    expect(page.locator(".turn")).to_have_count(1)
+
+
+def test_deleting_a_conversation_ends_its_running_answer(server: RunningServer, visit: Visit) -> None:
+    page = visit(server)
+    page.get_by_label("Write a message").fill("long and deleted")
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer-text")).to_contain_text("word3")
+    listed(page).filter(has_text="long and deleted").hover()
+    page.get_by_role("button", name="Delete: long and deleted").click()
+    expect(page.get_by_role("heading", name="What can I help you with?")).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    listed(page).filter(has_text="long and deleted").click()
+    expect(page.locator(".note")).to_contain_text("You stopped this answer.")
+
+
+def test_search_finds_titles_and_texts_and_two_chinese_characters(server: RunningServer, visit: Visit) -> None:
+    page = visit(server)
+    ask(page, "Where do zebras live?")
+    ask(page, "今天的天气怎么样")
+    new_chat(page)
+    ask(page, "Something else altogether")
+    search = page.get_by_label("Search")
+    for wanted in ("zebra", "天气"):
+        search.fill(wanted)
+        expect(listed(page)).to_have_count(1)
+        expect(listed(page)).to_contain_text("Where do zebras live?")
+    search.fill("nowhere to be found")
+    expect(page.get_by_text("Nothing found.")).to_be_visible()
+    search.press("Escape")
+    expect(listed(page).filter(has_text="Something else altogether")).to_be_visible()
+
+
+def test_nobody_sees_what_is_somebody_elses(visit: Visit, tmp_path_factory: pytest.TempPathFactory) -> None:
+    data_dir = tmp_path_factory.mktemp("data")
+    with ThreadPoolExecutor() as thread:  # this one has Playwright's event loop
+        thread.submit(asyncio.run, _make_accounts(f"sqlite:///{data_dir / 'qdesk.db'}", "ada", "bob")).result()
+    with running_server(data_dir) as server:
+        page = visit(server, name="ada")
+        ask(page, "A secret of mine")
+        other = visit(server, name="bob")
+        other.goto(page.url)
+        expect(other.get_by_role("heading", name="There is no such conversation.")).to_be_visible()
+        expect(other.get_by_text("secret")).to_have_count(0)
+        other.get_by_label("Search").fill("secret")
+        expect(other.get_by_text("Nothing found.")).to_be_visible()
+
+
+async def _make_accounts(database: str, *names: str) -> None:
+    store = Store(database)
+    store.open()
+    for name in names:
+        await store.users.create(name, await Passwords().hash(PASSWORD), "staff")
+    await asyncio.to_thread(store.close)
+
+
+def test_on_a_phone_the_list_is_a_drawer(server: RunningServer, visit: Visit) -> None:
+    page = visit(server, viewport={"width": 360, "height": 740})
+    ask(page, "From a phone")
+    drawer = page.get_by_role("navigation", name="Conversations")
+    expect(drawer).not_to_be_visible()
+    page.get_by_role("button", name="Open the list of conversations").click()
+    expect(drawer).to_be_visible()
+    expect(page.get_by_role("button", name="Close")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(drawer).not_to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+
+
+def test_the_page_speaks_chinese(server: RunningServer, visit: Visit) -> None:
+    page = visit(server, locale="zh-CN")
+    expect(page.get_by_label("输入消息")).to_be_visible()
+    assert page.evaluate("document.documentElement.lang") == "zh-CN"
+    expect(page.locator("body")).not_to_contain_text(re.compile("Search|New chat|Settings"))

@@ -1,0 +1,185 @@
+"""The real server for tests: `main.py` in a process of its own, on a free port, with the scripted backend.
+
+    with running_server(max_concurrent_requests=1) as server:
+        httpx.get(server.url + "/livez")
+
+Leaving the block sends SIGTERM and asserts that the process ends with 0.
+"""
+
+import asyncio
+import os
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+from argon2 import PasswordHasher
+
+from storage import Store
+from storage.records import UserRole
+from ui.seal import Seal
+
+T = TypeVar("T")
+
+ROOT = Path(__file__).parent.parent
+PASSWORD = "correct horse battery"  # of the account `admin`
+API_KEY = "sk-qdesk-fixed-key-of-the-tests"  # the operator's
+SECRET = "the session secret of the tests"
+STARTS_WITHIN_S, STOPS_WITHIN_S = 60.0, 60.0
+
+
+@dataclass(frozen=True)
+class RunningServer:
+    url: str
+    data_dir: Path
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def output(self) -> str:
+        """All that the server has written so far."""
+        return self.log.read_text(encoding="utf-8")
+
+    def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        """What the database holds now, read beside the server."""
+        with closing(sqlite3.connect(f"file:{self.data_dir / 'qdesk.db'}?mode=ro", uri=True)) as database:
+            return database.execute(sql, values).fetchall()
+
+    def status_of(self, id: str) -> str:
+        """The status of an exchange as it is recorded; "" where there is none."""
+        return next((str(row[0]) for row in self.rows("select status from exchanges where id = ?", id)), "")
+
+    def sign_in(self, name: str = "admin", password: str = PASSWORD, **headers: str) -> httpx.Client:
+        """A browser without scripts that has signed in; close it after use."""
+        browser = httpx.Client(base_url=self.url, headers=headers, timeout=30)
+        assert sign_in(browser, name, password).status_code == 303
+        return browser
+
+
+@contextmanager
+def running_server(
+    data_dir: Path | None = None,
+    *,
+    ready: bool = True,
+    accounts: Mapping[str, UserRole] | None = None,
+    **settings: object,
+) -> Iterator[RunningServer]:
+    """Start the server with these settings (names as in engine/settings.py) and stop it at the end.
+
+    `ready` False returns as soon as it answers at all. `data_dir` is kept; without it a folder is made and removed.
+    `accounts` are made beside `admin`, all with PASSWORD and the key `key_of(name)`: {"ada": "staff"}.
+    """
+    with tempfile.TemporaryDirectory(prefix="qdesk-") as name:
+        data_dir = data_dir or Path(name) / "data"
+        data_dir.mkdir(parents=True, exist_ok=True)
+        if accounts:
+            in_a_thread(make_accounts(data_dir, {"admin": "admin", **accounts}))
+        with _started(Path(name) / "log", data_dir, settings) as server:
+            _wait_for(server, "/readyz" if ready else "/livez")
+            yield server
+
+
+async def make_accounts(data_dir: Path, accounts: Mapping[str, UserRole]) -> None:
+    """Put accounts into the database of a server that does not run."""
+    store = Store(f"sqlite:///{data_dir / 'qdesk.db'}")
+    store.open()
+    hashed = PasswordHasher().hash(PASSWORD)
+    for name, role in accounts.items():
+        user = await store.users.create(name, hashed, role)
+        assert user is not None
+        sealed = Seal(SECRET.encode())("api key", key_of(name))
+        await store.api_keys.create(user.id, "tests", sealed, key_of(name)[:13])
+    store.close()
+
+
+def key_of(name: str) -> str:
+    """The API key of an account that `running_server(accounts=...)` made."""
+    return f"sk-qdesk-{name}-key-of-the-tests"
+
+
+def bearer(key: str = API_KEY) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+def in_a_thread(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine, also where a loop runs already."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
+@contextmanager
+def _started(log: Path, data_dir: Path, settings: dict[str, object]) -> Iterator[RunningServer]:
+    port = free_port()
+    chosen = {
+        "backend": "scripted",
+        "admin_password": PASSWORD,
+        "api_key": API_KEY,
+        "session_secret": SECRET,
+        "drain_s": 5,
+        **settings,
+        "host": "127.0.0.1",
+        "port": port,
+        "data_dir": data_dir,
+    }
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("QDESK_", "PYTEST_"))}
+    environment |= {f"QDESK_{name.upper()}": str(value) for name, value in chosen.items()}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "main.py"], cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT
+        )
+    server = RunningServer(f"http://127.0.0.1:{port}", data_dir, process, log)
+    try:
+        yield server
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(STOPS_WITHIN_S) == 0, server.output()
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def _wait_for(server: RunningServer, path: str) -> None:
+    def there() -> bool:
+        assert server.process.poll() is None, server.output()
+        with suppress(httpx.TransportError):
+            return httpx.get(server.url + path).status_code == 200
+        return False
+
+    eventually(there, within_s=STARTS_WITHIN_S)
+
+
+def eventually(condition: Callable[[], bool], *, within_s: float = 30) -> None:
+    """Wait until another process has come to this, which sends no event."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not so within {within_s:g} s: {condition}"
+        time.sleep(0.05)
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def form_token(page: str) -> str:
+    """The token of the form on this page."""
+    found = re.search(r'name="form_token" value="(\w+)"', page)
+    assert found, page
+    return found[1]
+
+
+def sign_in(browser: httpx.Client, name: str, password: str, next: str = "/") -> httpx.Response:
+    token = form_token(browser.get("/login").text)
+    return browser.post("/login", data={"form_token": token, "name": name, "password": password, "next": next})

@@ -1,0 +1,43 @@
+import pytest
+
+from storage import Store
+
+
+async def test_entries_are_listed_newest_first_and_by_piece(store: Store) -> None:
+    for number in range(25):
+        await store.audit.add("ada", "review.open", f"exchange {number}", "because")
+    first = await store.audit.list(limit=10)
+    assert [entry.target for entry in first.items] == [f"exchange {number}" for number in range(24, 14, -1)]
+    assert (first.items[0].actor, first.items[0].detail) == ("ada", "because")
+    await store.audit.add("ada", "review.open", "came in meanwhile")
+    second = await store.audit.list(limit=10, cursor=first.next)
+    third = await store.audit.list(limit=10, cursor=second.next)
+    assert [entry.target for entry in third.items] == [f"exchange {number}" for number in range(4, -1, -1)]
+    assert third.next is None
+
+
+async def test_entries_are_found_by_actor_and_by_the_beginning_of_the_action(store: Store) -> None:
+    for actor, action in (("ada", "review.open"), ("bob", "review.search"), ("ada", "user.create"), ("", "r%view.x")):
+        await store.audit.add(actor, action)
+    assert [entry.action for entry in (await store.audit.list(action="review.")).items] == [
+        "review.search",
+        "review.open",
+    ]
+    assert [entry.action for entry in (await store.audit.list(actor="ada")).items] == ["user.create", "review.open"]
+    assert [entry.action for entry in (await store.audit.list(action="r%v")).items] == ["r%view.x"]
+    assert (await store.audit.list(action="user.create", actor="bob")).items == []
+
+
+@pytest.mark.parametrize("cursor", ["", "x", "W10=", "WyJ4Il0=", "e30=", "WzFd", "é", "A" * 5000])
+async def test_what_is_not_a_cursor_is_refused(store: Store, cursor: str) -> None:
+    with pytest.raises(ValueError, match="is not a cursor of this list"):
+        await store.audit.list(cursor=cursor)
+
+
+async def test_options_are_kept_and_replaced(store: Store) -> None:
+    assert await store.options.get("limits") is None
+    await store.options.set("limits", "10")
+    await store.options.set("limits", "20")
+    await store.options.set("banner", "午饭时间")
+    assert await store.options.get("limits") == "20"
+    assert await store.options.get("banner") == "午饭时间"

@@ -1,0 +1,52 @@
+"""/docs and /openapi.json: the API to read and to try, without a request to any other host."""
+
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from fastapi.openapi.docs import get_swagger_ui_html
+from fastapi.openapi.utils import get_openapi
+from nicegui import app
+from starlette.responses import JSONResponse, Response
+
+ABOUT = """
+Ask the model as with OpenAI's API. Authorize with an API key from your account page: `sk-qdesk-...`.
+
+Errors always have the body `{"error": {"message", "type", "param", "code"}}`, and every answer the header
+`x-request-id`. A full queue is 503 `queue_full` with `Retry-After`. `WS /v1/chat/ws` takes the same request as a frame
+and answers with the same chunks as frames.
+"""
+
+
+def register(version: str) -> None:
+    """Register the pages; they show whatever routes there are when they are first opened."""
+    app.add_static_files("/docs/files", _swagger_files())
+
+    @cache
+    def schema() -> dict[str, Any]:
+        described = get_openapi(title="Qdesk", version=version, description=ABOUT, routes=app.routes)
+        described.setdefault("components", {})["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+        described["security"] = [{"key": []}]
+        return described
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def openapi() -> Response:
+        return JSONResponse(schema())
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        return get_swagger_ui_html(
+            openapi_url="/openapi.json",
+            title="Qdesk API",
+            swagger_js_url="/docs/files/swagger-ui-bundle.js",
+            swagger_css_url="/docs/files/swagger-ui.css",
+            swagger_favicon_url="/static/qdesk.svg",
+        )
+
+
+def _swagger_files() -> Path:
+    found = find_spec("fastapi_offline")
+    assert found is not None, "the package fastapi-offline is a dependency"
+    assert found.origin is not None
+    return Path(found.origin).parent / "static"

@@ -1,0 +1,45 @@
+"""What becomes of errors that a route raises, and of addresses that do not exist."""
+
+from nicegui import app
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from engine.errors import EngineError
+from ui.api.answers import Gone
+from ui.api.errors import ApiError, error_response
+from ui.forms import document, link
+from ui.guard import is_api
+from ui.i18n import language, preferred
+
+
+def register() -> None:
+    """Set the handlers. NiceGUI's page for 404 is replaced: it would keep a page in memory for every wrong address."""
+
+    @app.exception_handler(EngineError)
+    @app.exception_handler(ApiError)
+    async def told(request: Request, error: Exception) -> Response:
+        assert isinstance(error, EngineError | ApiError)
+        return error_response(error)
+
+    @app.exception_handler(Gone)
+    async def gone(request: Request, error: Exception) -> Response:
+        return Response(status_code=499)  # nobody reads it; it is for the log
+
+    @app.exception_handler(404)
+    @app.exception_handler(HTTPException)
+    async def http_error(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        if is_api(request.scope):
+            return _for_programs(request, error)
+        say = language(preferred(request.headers.get("accept-language", "")))
+        title = say("There is nothing at this address") if error.status_code == 404 else say("That did not work")
+        return document(say, title, link("/", say("Back to the start")), status=error.status_code)
+
+
+def _for_programs(request: Request, error: HTTPException) -> Response:
+    if error.status_code == 404:
+        return error_response(ApiError(404, f"There is no {request.scope['path']!r} here.", code="not_found"))
+    if error.status_code == 405:
+        return error_response(ApiError(405, f"{request.method} is not possible here.", code="method_not_allowed"))
+    return error_response(ApiError(error.status_code, str(error.detail)))

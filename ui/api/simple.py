@@ -1,0 +1,65 @@
+"""POST /: one prompt, one answer, in the shape {"response", "status", "time"}; errors come in it too.
+
+With "stream": true the pieces come as server-sent events {"response": "<piece>"}, and the last one is the whole shape
+with "finish_reason". Registered after the page at "/", which would take the route away otherwise.
+"""
+
+import json
+from datetime import datetime
+from typing import Any
+
+from nicegui import app
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from engine.errors import EngineError, InvalidRequest
+from engine.job import Job, Update
+from engine.types import ChatRequest, Message
+from ui.api.answers import EventStream, trouble_of, whole_answer
+from ui.api.errors import ApiError, as_api_error, error_headers
+from ui.api.openai import body_of, finish_reason
+from ui.api.requests import SimpleBody, read, sampling_of
+from ui.desk import Desk
+from ui.prompt import with_system_prompt
+
+BUSY = "503HOT！LLM服务器推理繁忙，请稍后再试"
+
+
+def register(desk: Desk) -> None:
+    @app.post("/", tags=["chat"], openapi_extra=body_of(SimpleBody))
+    async def ask(request: Request) -> Response:
+        """Ask with one prompt. `stream` true answers in server-sent events."""
+        try:
+            body = await read(request, SimpleBody)
+            if not body.prompt.strip():
+                raise InvalidRequest("The prompt is empty.", param="prompt")
+            messages = with_system_prompt([Message("user", body.prompt)], desk.settings.system_prompt)
+            caller, id = request.state.caller, request.state.request_id
+            asked = ChatRequest(
+                messages=messages, sampling=sampling_of(body), person=caller.person, source="api", id=id
+            )
+            job = await desk.service.submit(asked)
+            if body.stream:
+                return EventStream(desk.service, job, lambda update: pieces(job, update))
+            await whole_answer(desk.service, job, request.receive)
+            return JSONResponse(shape(job.text, 200))
+        except (EngineError, ApiError) as error:
+            return JSONResponse(failed(error), as_api_error(error).status, error_headers(error))
+
+
+def shape(response: str, status: int) -> dict[str, Any]:
+    return {"response": response, "status": status, "time": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S")}
+
+
+def failed(error: EngineError | ApiError) -> dict[str, Any]:
+    told = as_api_error(error)
+    about = {"message": str(told), "type": told.type, "param": told.param, "code": told.code}
+    return {**shape(BUSY if told.code == "queue_full" else str(told), told.status), "error": about}
+
+
+def pieces(job: Job, update: Update) -> list[str]:
+    frames = [{"response": text} for text in update.deltas]
+    if update.status.final:
+        trouble = trouble_of(update, job.id)
+        frames.append(failed(trouble) if trouble else {**shape(job.text, 200), "finish_reason": finish_reason(update)})
+    return [json.dumps(frame, ensure_ascii=False) for frame in frames]

@@ -1,0 +1,328 @@
+"""Who is signed in, and who may do what. The one place that sessions, passwords and API keys are checked.
+
+    visitor = auth.visitor_of(request)              who looks at a page, or None
+    auth.allowed(visitor, "reviewer", "admin")      from memory: every handler of every page asks this before it acts
+    auth.on_revoked(visitor.session_id, callback)   the session ended, or the account was disabled
+
+Live sessions are kept in memory, so that asking costs nothing and ending one is felt at once. Whoever changes an
+account in the store (role, disabled) calls `await auth.user_changed(id)` afterwards. Changes made past this process
+are noticed within RECHECK_S. Knows nothing of HTML; lives on the event loop.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from limits import parse
+from limits.storage import MemoryStorage
+from limits.strategies import MovingWindowRateLimiter
+from loguru import logger
+from starlette.requests import HTTPConnection
+from starlette.types import Scope
+
+from engine.settings import Settings
+from ui.passwords import Passwords, TooManyHashes
+from ui.seal import Seal, open_seal, same
+
+if TYPE_CHECKING:
+    from storage import Store
+    from storage.records import Session, User, UserRole
+
+IDLE = timedelta(days=7)  # a session that nobody used for so long ends
+LIFETIME = timedelta(days=30)  # and every session ends then
+SEEN_EVERY = timedelta(minutes=1)  # how exact "last seen" is
+RECHECK_S = 10.0  # how often the store is asked whether sessions and accounts are still what memory says
+KEY_PREFIX = "sk-qdesk-"
+
+TRIES_HERE = parse("5/minute")  # wrong passwords for one account from one address
+TRIES_ACCOUNT = parse("60/hour")  # wrong passwords for one account from anywhere
+TRIES_ADDRESS = parse("60/5minutes")  # wrong passwords from one address, which may be a whole office
+
+
+class SignInFailed(Exception):
+    """The name and the password do not belong together (or the account is disabled; one cannot tell)."""
+
+
+class TooManyTries(Exception):
+    """Wait before the next try."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who looks at a page."""
+
+    user: "User"
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls the API: an account by its key or its session, or (None) the operator by the fixed key."""
+
+    user: "User | None"
+
+    @property
+    def person(self) -> str | None:
+        return self.user.id if self.user else None
+
+    @property
+    def admin(self) -> bool:
+        return self.user is None or self.user.role == "admin"
+
+    @property
+    def name(self) -> str:
+        return self.user.name if self.user else ""
+
+
+@dataclass(slots=True)
+class _Live:
+    user: "User"
+    token_hash: str
+    expires_at: datetime
+    seen_at: datetime
+
+    def expired(self, now: datetime) -> bool:
+        return now >= self.expires_at or now - self.seen_at >= IDLE
+
+
+class Auth:
+    lifetime = LIFETIME
+
+    def __init__(self, store: "Store", settings: Settings) -> None:
+        self.store = store
+        self.seal: Seal = open_seal(settings)
+        self.passwords = Passwords()
+        self.setup_token: str | None = None  # opens /setup while there is no account
+        self._operator_key = settings.api_key.get_secret_value()
+        self._live: dict[str, _Live] = {}  # by session id
+        self._ids: dict[str, str] = {}  # token hash -> session id
+        self._watchers: dict[str, set[Callable[[], None]]] = {}
+        self._revocations = 0  # counts them, so that a look-up that was under way meanwhile is made again
+        self._limiter = MovingWindowRateLimiter(MemoryStorage())
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # --- signing in and out ---
+
+    async def sign_in(self, name: str, password: str, *, agent: str, address: str) -> str:
+        """Check the password and return the token of a new session. Raises SignInFailed or TooManyTries."""
+        name = name.strip()
+        account = name.casefold()
+        self._count_try(account, address)
+        found = await self.store.users.password_hash(name)
+        user, stored = found if found else (None, None)
+        try:
+            fits = await self.passwords.verify(stored, password)
+        except TooManyHashes:
+            raise TooManyTries from None
+        if not fits or user is None or user.disabled:
+            self._limiter.hit(TRIES_ACCOUNT, account)
+            self._limiter.hit(TRIES_ADDRESS, address)
+            logger.info("sign-in refused for {!r} from {}", name, address)
+            raise SignInFailed
+        self._limiter.clear(TRIES_HERE, account, address)
+        if stored and self.passwords.outdated(stored):
+            await self.store.users.set_password(user.id, await self.passwords.hash(password))
+        return await self.start_session(user, agent)
+
+    async def change_password(self, visitor: Visitor, old: str, new: str) -> bool:
+        """Set another password and end the person's other sessions; False when `old` is wrong. Raises TooManyTries."""
+        user, account = visitor.user, visitor.user.name.casefold()
+        self._count_try(account, visitor.session_id)
+        found = await self.store.users.password_hash(user.name)
+        try:
+            if not await self.passwords.verify(found[1] if found else None, old):
+                self._limiter.hit(TRIES_ACCOUNT, account)
+                return False
+            self._limiter.clear(TRIES_HERE, account, visitor.session_id)
+            await self.store.users.set_password(user.id, await self.passwords.hash(new))
+        except TooManyHashes:
+            raise TooManyTries from None
+        for session in await self.store.sessions.list(user.id):
+            if session.id != visitor.session_id:
+                await self.sign_out(session.id)
+        return True
+
+    async def start_session(self, user: "User", agent: str) -> str:
+        """Return the token of a new session: 32 random bytes, of which only the seal is stored."""
+        token = secrets.token_urlsafe(32)
+        await self.store.sessions.create(
+            user.id, self.seal("session", token), agent[:300], datetime.now(UTC) + LIFETIME
+        )
+        return token
+
+    async def sign_out(self, session_id: str) -> None:
+        await self.store.sessions.end(session_id)
+        self._revoke([session_id])
+
+    async def sign_out_everywhere(self, user_id: str) -> None:
+        await self.store.sessions.end_all(user_id)
+        self._revoke([id for id, live in self._live.items() if live.user.id == user_id])
+
+    def _count_try(self, account: str, address: str) -> None:
+        room = self._limiter.test(TRIES_ACCOUNT, account) and self._limiter.test(TRIES_ADDRESS, address)
+        if not room or not self._limiter.hit(TRIES_HERE, account, address):
+            logger.warning("too many sign-ins for {!r} from {}", account, address)
+            raise TooManyTries
+
+    # --- who asks ---
+
+    async def visitor(self, token: str) -> Visitor | None:
+        """Whose session this token opens; counts as having been seen."""
+        token_hash = self.seal("session", token)
+        session_id = self._ids.get(token_hash) or await self._fetch(token_hash)
+        live = self._live.get(session_id) if session_id else None
+        if session_id is None or live is None:
+            return None
+        now = datetime.now(UTC)
+        if live.expired(now):
+            await self.sign_out(session_id)
+            return None
+        if now - live.seen_at >= SEEN_EVERY:
+            live.seen_at = now
+            self._background(self._seen(session_id, live.user.id))
+        return Visitor(live.user, session_id)
+
+    def visitor_of(self, asked: Scope | HTTPConnection) -> Visitor | None:
+        """The visitor that the guard found, as the account stands now; None when the session is over."""
+        scope = asked.scope if isinstance(asked, HTTPConnection) else asked
+        visitor = scope.get("state", {}).get("visitor")
+        live = self._live.get(visitor.session_id) if isinstance(visitor, Visitor) else None
+        return Visitor(live.user, visitor.session_id) if live and not live.expired(datetime.now(UTC)) else None
+
+    def allowed(self, visitor: Visitor, *roles: "UserRole") -> bool:
+        """Whether the session still lives, the account is enabled, and (where given) its role is one of these."""
+        live = self._live.get(visitor.session_id)
+        if live is None or live.expired(datetime.now(UTC)):
+            return False
+        return not live.user.disabled and (not roles or live.user.role in roles)
+
+    def on_revoked(self, session_id: str, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back once the session has ended; the returned function forgets the callback."""
+        self._watchers.setdefault(session_id, set()).add(callback)
+
+        def forget() -> None:
+            watchers = self._watchers.get(session_id, set())
+            watchers.discard(callback)
+            if not watchers:
+                self._watchers.pop(session_id, None)
+
+        return forget
+
+    async def user_changed(self, user_id: str) -> None:
+        """Take over what the store now says of this account; a disabled one loses its sessions at once."""
+        self._revocations += 1
+        user = await self.store.users.get(user_id)
+        if user is None or user.disabled:
+            await self.sign_out_everywhere(user_id)
+            return
+        for live in self._live.values():
+            if live.user.id == user_id:
+                live.user = user
+
+    # --- API keys ---
+
+    async def make_key(self, user_id: str, name: str) -> str:
+        """Return a new API key; this is the only time that anybody sees it."""
+        key = KEY_PREFIX + secrets.token_urlsafe(32)
+        await self.store.api_keys.create(user_id, name, self.seal("api key", key), key[: len(KEY_PREFIX) + 4])
+        return key
+
+    async def caller(self, key: str) -> Caller | None:
+        """Who calls with this key. The store is asked each time, so a revoked key stops at once."""
+        if self._operator_key and same(key, self._operator_key):
+            return Caller(None)
+        found = await self.store.api_keys.find(self.seal("api key", key))
+        if found is None:
+            return None
+        known, user = found
+        if known.last_used_at is None or datetime.now(UTC) - known.last_used_at >= SEEN_EVERY:
+            self._background(self.store.api_keys.seen(known.id))
+        return Caller(user)
+
+    # --- forms ---
+
+    def form_token(self, session_id: str) -> str:
+        """What a form must carry to be taken as this session's own."""
+        return self.seal("form", session_id)
+
+    def form_fits(self, session_id: str, token: str) -> bool:
+        return self.seal.fits("form", session_id, token)
+
+    # --- the first account ---
+
+    async def open_setup(self, admin_password: str) -> None:
+        """Without an account: make `admin` with this password, or a token that lets somebody make the first one."""
+        if await self.store.users.count():
+            return
+        if admin_password:
+            await self.store.users.create_first("admin", await self.passwords.hash(admin_password))
+        else:
+            self.setup_token = secrets.token_urlsafe(32)
+
+    def may_set_up(self, token: str) -> bool:
+        return self.setup_token is not None and same(token, self.setup_token)
+
+    async def set_up(self, name: str, password: str) -> "User | None":
+        """Make the first administrator; None when there is one already."""
+        user = await self.store.users.create_first(name, await self.passwords.hash(password))
+        self.setup_token = None
+        return user
+
+    # --- keeping memory true ---
+
+    async def keep_true(self) -> None:
+        """Compare memory with the store now and then, for ever."""
+        while True:
+            await asyncio.sleep(RECHECK_S)
+            try:
+                await self.recheck()
+            except Exception as error:
+                logger.warning("sessions could not be checked: {!r}", error)
+
+    async def recheck(self) -> None:
+        """Take over roles, end what has expired, and what was disabled or ended past this process."""
+        users = {user.id: user for user in await self.store.users.list()}
+        now = datetime.now(UTC)
+        over = []
+        for session_id, live in list(self._live.items()):
+            user = users.get(live.user.id)
+            if user is None or user.disabled or live.expired(now):
+                over.append(session_id)
+            else:
+                live.user = user
+        self._revoke(over)
+
+    async def _fetch(self, token_hash: str) -> str | None:
+        while True:
+            before = self._revocations
+            session = await self.store.sessions.find(token_hash)
+            if before == self._revocations:
+                break
+        if session is None:
+            return None
+        self._remember(session, token_hash)
+        return session.id
+
+    def _remember(self, session: "Session", token_hash: str) -> None:
+        self._live[session.id] = _Live(session.user, token_hash, session.expires_at, session.last_seen_at)
+        self._ids[token_hash] = session.id
+
+    def _revoke(self, session_ids: list[str]) -> None:
+        self._revocations += 1
+        for session_id in session_ids:
+            if live := self._live.pop(session_id, None):
+                self._ids.pop(live.token_hash, None)
+            for callback in self._watchers.pop(session_id, set()):
+                callback()
+
+    async def _seen(self, session_id: str, user_id: str) -> None:
+        await self.store.sessions.seen(session_id)
+        await self.store.users.seen(user_id)
+
+    def _background(self, work: "Coroutine[object, object, None]") -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

@@ -1,0 +1,55 @@
+"""Which chat pages are open, so that what happens on one is seen on the others of the same person.
+
+Also tells them when the service becomes ready or cannot answer any more: one look a second for all pages.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from nicegui import background_tasks
+
+from engine.service import ChatService
+
+if TYPE_CHECKING:
+    from engine.job import Job
+    from ui.components.chat_view import ChatView
+
+LOOK_EVERY_S = 1.0
+
+
+class Hub:
+    def __init__(self, service: ChatService) -> None:
+        self._service = service
+        self._views: set[ChatView] = set()
+        self._watch: asyncio.Task[None] | None = None
+
+    def join(self, view: "ChatView") -> None:
+        self._views.add(view)
+        if self._watch is None:
+            self._watch = background_tasks.create(self._watch_service(), name="service state for chat pages")
+
+    def leave(self, view: "ChatView") -> None:
+        self._views.discard(view)
+
+    def of(self, user_id: str) -> "list[ChatView]":
+        return [view for view in self._views if view.visitor.user.id == user_id]
+
+    def showing(self, conversation_id: str) -> "list[ChatView]":
+        return [view for view in self._views if conversation_id and view.shown.id == conversation_id]
+
+    def asked(self, job: "Job") -> None:
+        """A question of a conversation is on its way: all pages that show it follow."""
+        for view in self.showing(job.request.conversation_id or ""):
+            view.shown.join(job)
+
+    async def _watch_service(self) -> None:
+        """Tell the pages when what the service can do changes; ends with the last page."""
+        told: object = None
+        while self._views:
+            now = (self._service.state(), self._service.loading)
+            if now != told:
+                told = now
+                for view in list(self._views):
+                    view.show_service()
+            await asyncio.sleep(LOOK_EVERY_S)
+        self._watch = None

@@ -1,0 +1,351 @@
+// The review inbox: filters, the list at the left, the opened exchange at the right.
+//
+// Knows what it is told by the server and keeps the page's address in step. Asks by events, is answered by the methods
+// below "Told by the server"; an answer to a question that was overtaken is dropped by its number. Text is shown as
+// text; the only HTML is what the server sanitised.
+
+const OPEN_AFTER_MS = 180; // j and k may run down the list; what one rests on is opened (and written to the audit trail)
+const SEARCHING_AFTER_MS = 300;
+
+export default {
+  template: `
+    <div :class="['inbox', { 'inbox--open': openId }]">
+      <form class="inbox-filters" role="search" :aria-label="texts.filters" @submit.prevent="search">
+        <label class="inbox-text">
+          <span class="visually-hidden">{{ texts.search }}</span>
+          <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M13.5 13.5 18 18M15 8.5a6.5 6.5 0 1 1-13 0 6.5 6.5 0 0 1 13 0Z"/></svg>
+          <input ref="text" v-model="form.text" type="search" maxlength="200" :placeholder="texts.search" @change="search" />
+          <kbd aria-hidden="true">/</kbd>
+        </label>
+        <template v-for="choice in choices" :key="choice.field">
+          <label>
+            <span class="visually-hidden">{{ choice.label }}</span>
+            <select v-model="form[choice.field]" :class="{ set: form[choice.field] }" @change="choose(choice.field)">
+              <option value="">{{ choice.any }}</option>
+              <option v-for="option in choice.options" :key="option.value" :value="option.value">{{ option.label }}</option>
+            </select>
+          </label>
+          <span v-if="choice.field === 'time' && form.time === 'days'" class="inbox-days">
+            <label><span class="visually-hidden">{{ texts.from }}</span><input v-model="form.from" type="date" @change="search" /></label>
+            <span aria-hidden="true">–</span>
+            <label><span class="visually-hidden">{{ texts.to }}</span><input v-model="form.to" type="date" @change="search" /></label>
+          </span>
+        </template>
+        <button v-if="filtered" type="button" class="inbox-quiet" @click="clear">{{ texts.clear }}</button>
+        <span class="inbox-actions" :aria-label="texts.export" role="group">
+          <a v-for="file in files" :key="file.format" class="inbox-quiet" :href="exportAddress(file.format)" download>{{ file.label }}</a>
+        </span>
+      </form>
+
+      <section ref="list" class="inbox-list" :aria-label="texts.list" :aria-busy="searching">
+        <p v-if="notice" class="inbox-notice" role="status">{{ notice }}</p>
+        <p v-if="searching && slow" class="inbox-note" role="status">{{ texts.searching }}</p>
+        <p v-else-if="!searching && !rows.length && !notice" class="inbox-note" role="status">{{ filtered ? texts.nothing : texts.empty }}</p>
+        <template v-for="day in days" :key="day.name">
+          <h2 class="inbox-day">{{ day.name }}</h2>
+          <ol>
+            <li v-for="row in day.rows" :key="row.id">
+              <button type="button" class="inbox-row" :id="'row-' + row.id" :aria-current="row.id === openId ? 'true' : null"
+                      :class="{ chosen: row.id === chosenId }" @click="open(row.id)">
+                <span class="inbox-row-top">
+                  <span class="inbox-who">{{ row.who }}</span>
+                  <span v-if="row.source === 'api'" class="inbox-tag">API</span>
+                  <time :datetime="row.at">{{ clock(row.at) }}</time>
+                </span>
+                <span class="inbox-prompt">{{ row.prompt }}</span>
+                <span class="inbox-row-end">
+                  <span v-if="row.status !== 'done'" :class="['inbox-status', 'inbox-status--' + row.status]">{{ row.statusName }}</span>
+                  <span v-if="row.answer" class="inbox-answer">{{ row.answer }}</span>
+                </span>
+              </button>
+            </li>
+          </ol>
+        </template>
+        <button v-if="more" ref="more" type="button" class="inbox-more" :disabled="loading" @click="askMore">{{ loading ? texts.searching : texts.more }}</button>
+        <p v-else-if="rows.length" class="inbox-end">{{ texts.end }}</p>
+      </section>
+
+      <section ref="pane" class="inbox-pane" tabindex="-1" :aria-label="texts.opened">
+        <div v-if="!openId" class="inbox-hint">
+          <p>{{ texts.choose }}</p>
+          <ul>
+            <li><kbd>j</kbd><kbd>k</kbd> {{ texts.keyNext }}</li>
+            <li><kbd>/</kbd> {{ texts.keySearch }}</li>
+            <li><kbd>Esc</kbd> {{ texts.keyBack }}</li>
+          </ul>
+        </div>
+        <p v-else-if="missing" class="inbox-note" role="status">{{ missing }}</p>
+        <article v-else-if="opened" class="inbox-conversation">
+          <header>
+            <button type="button" class="inbox-back" @click="close">{{ texts.back }}</button>
+            <div class="inbox-title">
+              <h1>{{ opened.who }}</h1>
+              <p>{{ opened.place }}</p>
+            </div>
+            <button type="button" class="inbox-quiet" @click="copyLink">{{ copied ? texts.copied : texts.copyLink }}</button>
+          </header>
+          <div v-for="(message, at) in opened.earlier" :key="'earlier-' + at" class="turn turn--earlier">
+            <p class="turn-role">{{ message.roleName }}</p>
+            <div v-if="message.html" class="answer-text" dir="auto"><div v-html="message.html"></div></div>
+            <p v-else class="turn-prompt" dir="auto">{{ message.text }}</p>
+          </div>
+          <section v-for="turn in opened.turns" :key="turn.id" :id="'turn-' + turn.id" :aria-current="turn.id === opened.id ? 'true' : null"
+                   :class="['turn', { 'turn--opened': turn.id === opened.id && opened.turns.length > 1 }]">
+            <p class="turn-meta">
+              <time :datetime="turn.at">{{ moment(turn.at) }}</time>
+              <span v-if="turn.id === opened.id && opened.turns.length > 1" class="inbox-tag inbox-tag--opened">{{ texts.thisOne }}</span>
+              <span v-if="turn.status !== 'done'" :class="['inbox-status', 'inbox-status--' + turn.status]">{{ turn.statusName }}</span>
+              <span v-if="turn.versions.length > 1" class="turn-versions">
+                <button type="button" :aria-label="texts.olderVersion" :disabled="turn.versions[0] === turn.id" @click="version(turn, -1)">‹</button>
+                {{ turn.versions.indexOf(turn.id) + 1 }} / {{ turn.versions.length }}
+                <button type="button" :aria-label="texts.newerVersion" :disabled="turn.versions.at(-1) === turn.id" @click="version(turn, 1)">›</button>
+              </span>
+            </p>
+            <p class="turn-prompt" dir="auto">{{ turn.prompt }}</p>
+            <div v-if="turn.answer" class="answer-text" dir="auto"><div v-html="turn.answer"></div></div>
+            <p v-else class="inbox-note turn-none">{{ texts.noAnswer }}</p>
+            <p v-if="turn.error" class="turn-error">{{ turn.error }}</p>
+            <details class="turn-numbers" :open="turn.id === opened.id">
+              <summary><span v-for="part in turn.summary" :key="part">{{ part }}</span><span v-if="!turn.summary.length">{{ texts.numbers }}</span></summary>
+              <div class="turn-groups">
+                <dl v-for="group in turn.facts" :key="group.title">
+                  <dt class="turn-group">{{ group.title }}</dt>
+                  <div v-for="fact in group.facts" :key="fact.name"><dt>{{ fact.name }}</dt><dd :class="{ long: fact.value.length > 24 }">{{ fact.value }}</dd></div>
+                </dl>
+              </div>
+              <button v-if="!sent[turn.id]" type="button" class="inbox-quiet" @click="askSent(turn.id)">{{ texts.showSent }}</button>
+              <ol v-else class="turn-sent" :aria-label="texts.sent">
+                <li v-for="(message, at) in sent[turn.id]" :key="at"><p class="turn-role">{{ message.roleName }}</p><pre>{{ message.text }}</pre></li>
+              </ol>
+            </details>
+          </section>
+        </article>
+        <p v-else class="inbox-note" role="status">{{ slow ? texts.searching : "" }}</p>
+      </section>
+      <p class="visually-hidden" role="status" aria-live="polite">{{ said }}</p>
+    </div>`,
+
+  props: { texts: Object, choices: Array, files: Array, tag: String },
+  emits: ["visit", "search", "more", "open", "sent"],
+
+  data() {
+    return {
+      form: { person: "", time: "", from: "", to: "", status: "", source: "", text: "" },
+      query: "", // the list's address, as the server wrote it
+      rows: [], more: false, notice: "", searching: true, loading: false, slow: false,
+      chosenId: "", openId: "", opened: null, missing: "", sent: {}, copied: false, said: "",
+      asked: { list: 0, open: 0 }, // numbers of the newest questions
+    };
+  },
+
+  computed: {
+    filtered() { return Object.values(this.form).some(Boolean); },
+    days() {
+      const days = [];
+      for (const row of this.rows) {
+        const name = this.dayName(row.at);
+        if (days.at(-1)?.name !== name) days.push({ name, rows: [] });
+        days.at(-1).rows.push(row);
+      }
+      return days;
+    },
+  },
+
+  mounted() {
+    this.onKey = (event) => this.key(event);
+    this.onPop = () => this.returned();
+    window.addEventListener("keydown", this.onKey);
+    window.addEventListener("popstate", this.onPop);
+    this.watcher = new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && this.askMore());
+    this.visit();
+  },
+  updated() {
+    if (this.$refs.more !== this.watched) {
+      this.watcher.disconnect();
+      this.watched = this.$refs.more;
+      if (this.watched) this.watcher.observe(this.watched);
+    }
+  },
+  unmounted() {
+    window.removeEventListener("keydown", this.onKey);
+    window.removeEventListener("popstate", this.onPop);
+    this.watcher.disconnect();
+  },
+
+  methods: {
+    // --- asking ---
+    visit() {
+      const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+      const fields = Object.fromEntries(new URLSearchParams(location.search));
+      this.await();
+      this.visiting = ++this.asked.list;
+      this.$emit("visit", { n: this.visiting, fields, zone, offset: -new Date().getTimezoneOffset() });
+      if (fields.open) this.open(fields.open, false);
+    },
+    search() {
+      const { time, from, to, ...rest } = this.form;
+      const fields = time === "days" ? { ...rest, from, to } : { ...rest, time };
+      this.await();
+      this.$emit("search", { n: ++this.asked.list, fields });
+    },
+    choose(field) {
+      if (field === "time" && this.form.time === "days") return; // the days are still to be chosen
+      if (field === "time") this.form.from = this.form.to = "";
+      this.search();
+    },
+    clear() {
+      for (const field of Object.keys(this.form)) this.form[field] = "";
+      this.search();
+    },
+    askMore() {
+      if (!this.more || this.loading || this.searching) return;
+      this.loading = true;
+      this.$emit("more", { n: this.asked.list });
+    },
+    open(id, tell = true) {
+      const wasOpen = this.openId;
+      if (wasOpen === id && this.opened && !this.missing) return;
+      clearTimeout(this.resting);
+      this.chosenId = this.openId = id;
+      this.missing = "";
+      this.sent = {};
+      if (this.opened?.turns.every((turn) => turn.id !== id)) this.opened = null;
+      if (tell) this.address(!wasOpen && this.narrow());
+      this.$emit("open", { n: ++this.asked.open, id });
+    },
+    askSent(id) { this.$emit("sent", { id }); },
+    version(turn, step) { this.open(turn.versions[turn.versions.indexOf(turn.id) + step]); },
+
+    // --- told by the server ---
+    showList(n, list) {
+      if (n !== this.asked.list) return;
+      this.rows = list.rows;
+      this.told(list);
+      this.query = list.query;
+      this.notice = list.notice;
+      if (n === this.visiting) this.fill(list.fields); // else the form is where it came from, and may be ahead already
+      this.address(false);
+      this.said = this.rows.length ? "" : this.texts.nothing;
+      this.$refs.list.scrollTo(0, 0);
+      this.$nextTick(() => document.getElementById("row-" + this.openId)?.scrollIntoView({ block: "nearest" }));
+    },
+    showMore(n, list) {
+      if (n !== this.asked.list) return;
+      const known = new Set(this.rows.map((row) => row.id));
+      this.rows.push(...list.rows.filter((row) => !known.has(row.id)));
+      this.told(list);
+    },
+    showOpened(n, view) {
+      if (n !== this.asked.open) return;
+      this.opened = view;
+      this.said = view.who;
+      this.$nextTick(() => this.reveal());
+    },
+    showMissing(n, sentence) {
+      if (n === this.asked.open) this.missing = sentence;
+    },
+    showSent(id, messages) { this.sent = { ...this.sent, [id]: messages }; },
+    showTrouble(n, sentence) {
+      if (n !== this.asked.list) return;
+      this.searching = this.loading = this.more = false;
+      this.notice = sentence;
+    },
+
+    // --- here ---
+    fill(fields) {
+      const days = fields.from || fields.to ? { time: "days" } : {};
+      this.form = { person: "", time: "", from: "", to: "", status: "", source: "", text: "", ...fields, ...days };
+    },
+    told(list) {
+      this.more = list.more;
+      this.searching = this.loading = false;
+    },
+    await() {
+      this.searching = true;
+      this.slow = false;
+      clearTimeout(this.waiting);
+      this.waiting = setTimeout(() => (this.slow = true), SEARCHING_AFTER_MS);
+    },
+    address(push) {
+      const parameters = new URLSearchParams(this.query);
+      if (this.openId) parameters.set("open", this.openId);
+      const address = location.pathname + (parameters.size ? "?" + parameters : "");
+      if (push) this.pushed = true;
+      history[push ? "pushState" : "replaceState"](history.state, "", address);
+    },
+    exportAddress(format) {
+      const parameters = new URLSearchParams(this.query);
+      parameters.set("format", format);
+      parameters.set("zone", Intl.DateTimeFormat().resolvedOptions().timeZone);
+      return location.pathname + "/export?" + parameters;
+    },
+    returned() {
+      const parameters = new URLSearchParams(location.search);
+      const id = parameters.get("open") || "";
+      parameters.delete("open");
+      if (parameters.toString() !== new URLSearchParams(this.query).toString()) {
+        if (!id) this.shut();
+        this.visit();
+      } else if (id) this.open(id, false);
+      else this.shut();
+    },
+    close() {
+      if (!this.openId) return;
+      if (this.pushed) return history.back(); // on a phone opening was a step, and the way back is a step back
+      this.shut();
+      this.address(false);
+    },
+    shut() {
+      const row = document.getElementById("row-" + this.openId);
+      this.$nextTick(() => row?.focus());
+      this.pushed = false;
+      clearTimeout(this.resting);
+      this.asked.open++;
+      this.openId = "";
+      this.opened = null;
+      this.missing = "";
+    },
+    reveal() {
+      const turn = document.getElementById("turn-" + this.opened?.id);
+      const first = this.opened?.turns[0]?.id === this.opened?.id && !this.opened.earlier.length;
+      if (first) this.$refs.pane.scrollTo(0, 0);
+      else turn?.scrollIntoView({ block: "start" });
+    },
+    key(event) {
+      if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+      if (event.key === "Escape" && event.target.matches("input, select")) return event.target.blur();
+      if (event.target.matches("input, select, textarea")) return;
+      if (event.key === "j") this.step(1);
+      else if (event.key === "k") this.step(-1);
+      else if (event.key === "/") this.$refs.text.focus();
+      else if (event.key === "Escape") return this.close();
+      else return;
+      event.preventDefault();
+    },
+    step(by) {
+      const at = this.rows.findIndex((row) => row.id === this.chosenId);
+      const row = this.rows[at < 0 ? 0 : at + by];
+      if (!row) return by > 0 && this.askMore();
+      this.chosenId = row.id;
+      document.getElementById("row-" + row.id)?.scrollIntoView({ block: "nearest" });
+      clearTimeout(this.resting);
+      this.resting = setTimeout(() => this.open(row.id), OPEN_AFTER_MS);
+    },
+    async copyLink() {
+      await navigator.clipboard.writeText(location.href);
+      this.copied = true;
+      setTimeout(() => (this.copied = false), 2000);
+    },
+    narrow() { return matchMedia("(max-width: 700px)").matches; },
+    clock(at) { return new Intl.DateTimeFormat(this.tag, { timeStyle: "short" }).format(new Date(at)); },
+    moment(at) { return new Intl.DateTimeFormat(this.tag, { dateStyle: "medium", timeStyle: "medium" }).format(new Date(at)); },
+    dayName(at) {
+      const day = (when) => new Date(when.getFullYear(), when.getMonth(), when.getDate());
+      const then = day(new Date(at));
+      const ago = Math.round((day(new Date()) - then) / 86_400_000);
+      if (ago >= 0 && ago < 2) return ago ? this.texts.yesterday : this.texts.today;
+      const year = then.getFullYear() === new Date().getFullYear() ? undefined : "numeric";
+      return new Intl.DateTimeFormat(this.tag, { weekday: "short", day: "numeric", month: "long", year }).format(then);
+    },
+  },
+};

@@ -1,0 +1,164 @@
+"""The conversation that one page shows: its branch of the tree, and the answers on it that are still being written.
+
+Reads from store and service and sends to the Thread; what people do is `chat_view`'s part.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nicegui import background_tasks
+
+from engine.job import Job
+from engine.types import Exchange
+from ui.components.answer import RunningAnswer
+from ui.components.markdown import render
+from ui.components.preferences import Chosen
+from ui.components.thread import Thread, Turn, View
+from ui.components.turns import branch, first_read, newest_under, turn
+from ui.desk import Desk
+from ui.i18n import Language
+
+if TYPE_CHECKING:
+    from storage.records import Conversation
+
+
+class Shown:
+    def __init__(self, desk: Desk, say: Language, thread: Thread, changed: Callable[[], None]) -> None:
+        """`changed` is called when an answer has started or ended."""
+        self.conversation: Conversation | None = None  # None: a new one, which is made with its first question
+        self.chosen = Chosen()
+        self.path: list[Exchange] = []  # the branch that is shown
+        self.running: dict[str, RunningAnswer] = {}
+        self._desk, self._say, self._thread, self._changed = desk, say, thread, changed
+        self._tree: dict[str, Exchange] = {}
+        self._following: set[asyncio.Task[None]] = set()
+        self._opened = 0  # how often something was opened: what an earlier opening still brings is dropped
+
+    @property
+    def id(self) -> str:
+        return self.conversation.id if self.conversation else ""
+
+    async def open(self, conversation_id: str, user_id: str, *, push: bool = False) -> bool:
+        """Show a conversation; somebody else's is one that does not exist. False: another was opened meanwhile."""
+        self._opened += 1
+        opening, store = self._opened, self._desk.store.conversations
+        conversation = await store.get(conversation_id, user_id) if conversation_id else None
+        exchanges = await store.exchanges(conversation.id, user_id) if conversation else []
+        if opening != self._opened:
+            return False
+        self.conversation = conversation
+        self.chosen = Chosen(conversation.system_prompt, conversation.sampling) if conversation else Chosen()
+        self._tree = {exchange.id: exchange for exchange in exchanges}
+        return await self.show(push=push, missing=bool(conversation_id and not conversation))
+
+    async def show(self, *, push: bool = False, missing: bool = False) -> bool:
+        """Send the whole branch, and follow what is being answered on it."""
+        self._opened += 1
+        opening, jobs = self._opened, self._jobs()
+        self.stop_following()
+        self._tree |= {job.id: job.exchange() for job in jobs}
+        self.path = branch(self._tree, self.conversation.head_id if self.conversation else None)
+        turns = await asyncio.to_thread(self._turns)
+        if opening != self._opened:
+            return False
+        for job in jobs:
+            if job.id in turns:
+                turns[job.id] = self._run(job).turn()
+        title = self.conversation.title if self.conversation else ""
+        self._thread.load(
+            View(
+                id=self.id,
+                title=title,
+                model=self._desk.service.backend.model,
+                turns=list(turns.values()),
+                first_read=first_read(self.path),
+                replace=not push,
+                missing=missing,
+            )
+        )
+        for answer in self.running.values():
+            self._follow(answer)
+        return True
+
+    def join(self, job: Job) -> None:
+        """A question of this conversation was asked, on this page or on another one: show it and follow."""
+        assert self.conversation
+        before = [exchange.id for exchange in self.path]
+        self._tree[job.id] = job.exchange()
+        self.conversation = replace(self.conversation, head_id=job.id)
+        path = branch(self._tree, job.id)
+        if before != [exchange.id for exchange in path[:-1]]:  # another version: the branch is another one now
+            background_tasks.create(self.show(), name="show another branch")
+            return
+        self.path = path
+        answer = self._run(job)
+        self._thread.put(answer.turn())
+        self._thread.read_from(first_read(path))
+        self._follow(answer)
+
+    async def show_version(self, exchange_id: str) -> str | None:
+        """Show the branch that this exchange is on; return its newest exchange. None: there is no such exchange."""
+        if not self.conversation or not (exchange := self._tree.get(exchange_id)):
+            return None
+        head = newest_under(self._tree, exchange)
+        self.conversation = replace(self.conversation, head_id=head.id)
+        await self.show()
+        return head.id
+
+    def parent_of(self, exchange_id: str) -> tuple[str, list[Exchange]] | None:
+        """The question of this exchange and the branch above it; None: there is no such exchange."""
+        exchange = self._tree.get(exchange_id)
+        if exchange is None:
+            return None
+        above = branch(self._tree, exchange.parent_id) if exchange.parent_id else []
+        return exchange.prompt, above
+
+    def catch_up(self, *, all: bool = False) -> None:
+        """The browser may have missed something: send running answers whole."""
+        for answer in self.running.values():
+            if all or not answer.all_sent:
+                answer.catch_up()
+
+    def stop_following(self) -> None:
+        for task in self._following:
+            task.cancel()
+        self._following.clear()
+        self.running.clear()
+
+    def _turns(self) -> dict[str, Turn]:
+        return {one.id: turn(one, self._tree, self._say, render(one.answer)) for one in self.path}
+
+    def _jobs(self) -> list[Job]:
+        jobs = self._desk.service.jobs.values()
+        return [job for job in jobs if self.conversation and job.request.conversation_id == self.conversation.id]
+
+    def _run(self, job: Job) -> RunningAnswer:
+        answer = RunningAnswer(job, self._thread, self._frame)
+        self.running[job.id] = answer
+        return answer
+
+    def _frame(self, job: Job) -> Turn:
+        """The turn of a running job, without its answer."""
+        frame = turn(job.exchange(), self._tree, self._say, None)
+        frame["position"] = job.position
+        return frame
+
+    def _follow(self, answer: RunningAnswer) -> None:
+        task = background_tasks.create(self._to_its_end(answer), name=f"show answer {answer.job.id}")
+        self._following.add(task)
+        task.add_done_callback(self._following.discard)
+        self._changed()
+
+    async def _to_its_end(self, answer: RunningAnswer) -> None:
+        """Show an answer until it has ended, then what the store keeps of it."""
+        await answer.follow()
+        id = answer.job.id
+        exchange = await self._desk.store.exchanges.get(id) or answer.job.exchange()
+        self._tree[id] = exchange
+        self.path = [exchange if one.id == id else one for one in self.path]
+        self.running.pop(id, None)
+        html = None if answer.all_sent else await asyncio.to_thread(render, exchange.answer)
+        self._thread.put(turn(exchange, self._tree, self._say, html))
+        self._changed()

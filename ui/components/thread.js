@@ -1,0 +1,320 @@
+// The conversation: questions, answers, and the answer that is being written. Its HTML comes rendered and sanitised from
+// the server; everything else is text. Knows nothing of sockets but whether there is one.
+//
+// Methods that the server calls: load(view), put(turn), stream(part), ticket(place), mark(id),
+// named(id, title), service(state).
+
+const COPIED_MS = 1600;
+const SAID_MS = 5000; // how long a screen reader has to take up what is said
+const STICK_PX = 48; // nearer to the end than this, the view follows the answer
+
+async function copy(text) {
+  if (navigator.clipboard && window.isSecureContext) return navigator.clipboard.writeText(text);
+  const area = document.createElement("textarea"); // over plain http, browsers offer no other way
+  area.value = text;
+  area.style.position = "fixed";
+  area.style.opacity = "0";
+  document.body.append(area);
+  area.select();
+  document.execCommand("copy");
+  area.remove();
+}
+
+function flash(button, label) {
+  const before = button.textContent;
+  button.textContent = label;
+  setTimeout(() => (button.textContent = before), COPIED_MS);
+}
+
+// Shows what the server rendered. Finished blocks are added once and never touched again.
+const Answer = {
+  props: { turn: Object, texts: Object },
+  template: `<div class="answer-text" dir="auto"><div ref="finished"></div><div ref="pieces" class="answer-open"></div><div ref="tail" class="answer-open"></div></div>`,
+  mounted() {
+    this.snapshot(this.turn);
+  },
+  methods: {
+    snapshot(turn) {
+      this.$refs.finished.innerHTML = turn.html;
+      this.$refs.pieces.innerHTML = turn.pieces || "";
+      this.$refs.tail.innerHTML = turn.tail || "";
+      this.addButtons(this.$refs.finished);
+    },
+    add(part) {
+      const { finished, pieces, tail } = this.$refs;
+      if (part.finished) {
+        const last = finished.lastElementChild;
+        finished.insertAdjacentHTML("beforeend", part.finished);
+        pieces.innerHTML = "";
+        this.addButtons(finished, last);
+      }
+      if (part.piece) pieces.insertAdjacentHTML("beforeend", part.piece);
+      tail.innerHTML = part.tail;
+    },
+    addButtons(root, after = null) {
+      let element = after ? after.nextElementSibling : root.firstElementChild;
+      for (; element; element = element.nextElementSibling) {
+        const blocks = element.matches("pre") ? [element] : element.querySelectorAll("pre");
+        for (const pre of blocks) this.addButton(pre);
+      }
+    },
+    addButton(pre) {
+      const frame = document.createElement("div");
+      frame.className = "code-frame";
+      const bar = document.createElement("div");
+      bar.className = "code-bar";
+      const language = document.createElement("span");
+      language.textContent = pre.dataset.language || "";
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = this.texts.copy;
+      button.setAttribute("aria-label", this.texts.copyCode);
+      button.addEventListener("click", async () => {
+        await copy(pre.textContent);
+        flash(button, this.texts.copied);
+      });
+      bar.append(language, button);
+      pre.replaceWith(frame);
+      frame.append(bar, pre);
+    },
+    text() {
+      return this.$el.innerText;
+    },
+  },
+};
+
+export default {
+  components: { Answer },
+  props: { texts: Object, locale: String, examples: Array },
+  emits: ["stop", "regenerate", "version", "lost", "visit"],
+  template: `
+<section class="thread" :aria-label="texts.conversation">
+  <header class="thread-bar">
+    <button type="button" class="icon-button drawer-button" :aria-label="texts.menu" @click="drawer">
+      <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M3 5.5h14M3 10h14M3 14.5h14"/></svg>
+    </button>
+    <h1 class="thread-title" dir="auto">{{ view.title || texts.newChat }}</h1>
+    <span class="thread-model" v-if="view.model" :title="texts.model">{{ view.model }}</span>
+    <button type="button" class="icon-button settings-button" :aria-label="texts.settings" :title="texts.settings" @click="settings">
+      <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M3 6h8M15 6h2M3 14h2M9 14h8"/><circle cx="13" cy="6" r="2"/><circle cx="7" cy="14" r="2"/></svg>
+    </button>
+  </header>
+  <p v-if="!connected" class="banner banner-warn" role="status">{{ texts.offline }}</p>
+  <p v-else-if="state.kind !== 'ready'" :class="['banner', state.kind === 'failed' ? 'banner-bad' : 'banner-warn']" role="status">
+    {{ state.text }}
+    <progress v-if="state.total" :max="state.total" :value="state.done" :aria-label="state.text"></progress>
+  </p>
+  <div class="thread-scroll" ref="scroll" @scroll.passive="onScroll" tabindex="-1">
+    <div class="welcome" v-if="view.missing">
+      <h2>{{ texts.missing }}</h2>
+      <p>{{ texts.missingMore }}</p>
+      <p><a class="main-button" href="/">{{ texts.newChat }}</a></p>
+    </div>
+    <div class="welcome" v-else-if="loaded && !view.turns.length">
+      <h2>{{ texts.welcome }}</h2>
+      <p>{{ texts.welcomeMore }}</p>
+      <ul class="examples">
+        <li v-for="example in examples"><button type="button" @click="fill(example)">{{ example }}</button></li>
+      </ul>
+    </div>
+    <ol class="turns" v-if="view.turns.length">
+      <li v-for="turn in view.turns" :key="turn.id" class="turn" :data-status="turn.status" :data-id="turn.id">
+        <p v-if="turn.id === view.first_read" class="left-out"><span>{{ texts.leftOut }}</span></p>
+        <div class="question" dir="auto"><span class="visually-hidden">{{ texts.youAsked }}</span>{{ turn.question }}</div>
+        <div class="answer" :aria-busy="turn.status === 'running'">
+          <div v-if="turn.status === 'queued'" class="ticket">
+            <span class="pulse" aria-hidden="true"></span><span>{{ place(turn) }}</span>
+            <button type="button" class="quiet-button" @click="$emit('stop', { id: turn.id })">{{ texts.leave }}</button>
+          </div>
+          <p v-else-if="turn.status === 'running' && !turn.begun" class="thinking"><span class="pulse" aria-hidden="true"></span>{{ texts.reading }}</p>
+          <Answer :ref="(part) => keep(turn.id, part)" :turn="turn" :texts="texts" />
+          <p v-if="turn.note" :class="['note', 'note-' + turn.note.kind]">
+            <span>{{ turn.note.text }}</span>
+            <button v-if="turn.note.retry" type="button" class="quiet-button" @click="regenerate(turn)">{{ texts.retry }}</button>
+          </p>
+          <div v-if="turn.final" class="answer-actions">
+            <span v-if="turn.versions.length > 1" class="versions">
+              <button type="button" class="icon-button" :aria-label="texts.previousVersion" :disabled="at(turn) === 0" @click="version(turn, -1)">
+                <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M12 5l-5 5 5 5"/></svg></button>
+              <span>{{ at(turn) + 1 }}/{{ turn.versions.length }}</span>
+              <button type="button" class="icon-button" :aria-label="texts.nextVersion" :disabled="at(turn) === turn.versions.length - 1" @click="version(turn, 1)">
+                <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M8 5l5 5-5 5"/></svg></button>
+            </span>
+            <button v-if="turn.source" type="button" class="quiet-button copy-answer" @click="copyAnswer($event, turn)">{{ texts.copy }}</button>
+            <button v-if="!turn.note?.retry" type="button" class="quiet-button regenerate" @click="regenerate(turn)">{{ texts.regenerate }}</button>
+            <details v-if="turn.details.length" class="figures">
+              <summary class="quiet-button">{{ texts.details }}</summary>
+              <dl><div v-for="[name, value] in turn.details"><dt>{{ name }}</dt><dd>{{ value }}</dd></div></dl>
+            </details>
+          </div>
+        </div>
+      </li>
+    </ol>
+  </div>
+  <button type="button" class="to-the-end" v-show="!stuck" @click="toTheEnd">
+    <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M10 4v12M5 11l5 5 5-5"/></svg>{{ texts.toTheEnd }}</button>
+  <div class="visually-hidden" role="status" aria-live="polite">{{ said }}</div>
+</section>`,
+  data: () => ({
+    view: { id: "", title: "", model: "", turns: [], first_read: "" },
+    state: { kind: "ready", text: "" },
+    loaded: false,
+    connected: true,
+    stuck: true,
+    said: "",
+    now: Date.now(),
+  }),
+  created() {
+    this.answers = new Map(); // not reactive: the components that show the answers, by turn
+  },
+  mounted() {
+    this.clock = setInterval(() => (this.now = Date.now()), 1000);
+    setTimeout(() => this.watchConnection());
+    this.onPop = () => this.$emit("visit", { id: location.pathname.match(/^\/c\/(\w+)$/)?.[1] || "" });
+    window.addEventListener("popstate", this.onPop);
+    this.resized = new ResizeObserver(() => this.follow());
+    this.resized.observe(this.$refs.scroll);
+  },
+  unmounted() {
+    clearInterval(this.clock);
+    clearTimeout(this.silence);
+    this.resized.disconnect();
+    window.removeEventListener("popstate", this.onPop);
+  },
+  methods: {
+    // --- called by the server ---
+    load(view) {
+      this.view = view;
+      this.loaded = true;
+      this.stuck = true;
+      this.$nextTick(() => {
+        for (const turn of view.turns) this.answers.get(turn.id)?.snapshot(turn);
+        this.toTheEnd();
+      });
+      this.address(view);
+    },
+    put(turn) {
+      const index = this.view.turns.findIndex((other) => other.id === turn.id);
+      const before = this.view.turns[index];
+      if (index < 0) {
+        this.view.turns.push(turn);
+        this.stuck = true;
+      } else {
+        this.view.turns[index] = turn;
+        if (turn.html !== null) this.answers.get(turn.id)?.snapshot(turn); // null: what is shown is the whole answer
+      }
+      this.announce(before, turn);
+      this.$nextTick(this.follow);
+    },
+    stream(part) {
+      const turn = this.view.turns.find((other) => other.id === part.id);
+      if (!turn || turn.final || part.seq <= turn.seq) return; // seen already
+      if (part.since !== turn.seq) return this.$emit("lost", { id: part.id });
+      turn.seq = part.seq;
+      if (!turn.begun) {
+        turn.begun = true;
+        turn.status = "running";
+        this.say(this.texts.answerStarted);
+      }
+      this.answers.get(part.id)?.add(part);
+      this.follow();
+    },
+    ticket(place) {
+      const turn = this.view.turns.find((other) => other.id === place.id);
+      if (!turn || turn.final) return;
+      Object.assign(turn, { status: place.status, position: place.position, ready_at: place.wait_s === null ? null : Date.now() + 1000 * place.wait_s });
+    },
+    mark(id) {
+      this.view.first_read = id;
+    },
+    service(state) {
+      this.state = state;
+    },
+    named(id, title) {
+      Object.assign(this.view, { id, title });
+      this.address(this.view);
+    },
+    // --- what people do ---
+    drawer() {
+      window.dispatchEvent(new CustomEvent("qdesk:drawer"));
+    },
+    settings() {
+      window.dispatchEvent(new CustomEvent("qdesk:settings"));
+    },
+    fill(text) {
+      window.dispatchEvent(new CustomEvent("qdesk:fill", { detail: text }));
+    },
+    regenerate(turn) {
+      this.$emit("regenerate", { id: turn.id });
+    },
+    version(turn, step) {
+      this.$emit("version", { id: turn.versions[this.at(turn) + step] });
+    },
+    at(turn) {
+      return turn.versions.indexOf(turn.id);
+    },
+    async copyAnswer(event, turn) {
+      const button = event.currentTarget;
+      await copy(turn.source);
+      flash(button, this.texts.copied);
+    },
+    // --- what is shown ---
+    place(turn) {
+      if (turn.position === null || turn.position === undefined) return this.texts.waiting;
+      const n = turn.position + 1;
+      const line = n === 1 ? this.texts.next : this.texts.inLine.replace("{n}", this.ordinal(n));
+      if (!turn.ready_at) return line;
+      const seconds = Math.max(1, Math.round((turn.ready_at - this.now) / 1000));
+      const wait = seconds < 90 ? this.texts.seconds.replace("{n}", seconds) : this.texts.minutes.replace("{n}", Math.round(seconds / 60));
+      return line + this.texts.comma + wait;
+    },
+    ordinal(n) {
+      if (!this.locale.startsWith("en")) return String(n);
+      const suffix = { one: "st", two: "nd", few: "rd", other: "th" };
+      return n + suffix[new Intl.PluralRules("en", { type: "ordinal" }).select(n)];
+    },
+    announce(before, turn) {
+      if (!turn.final || !before || before.final) return;
+      this.$nextTick(() => {
+        const text = this.answers.get(turn.id)?.text() || "";
+        this.say([text, turn.note?.text].filter(Boolean).join("\n"));
+      });
+    },
+    say(text) {
+      this.said = text;
+      clearTimeout(this.silence);
+      this.silence = setTimeout(() => (this.said = ""), SAID_MS); // else it would be read again with the page
+    },
+    keep(id, part) {
+      if (part) this.answers.set(id, part);
+      else this.answers.delete(id);
+    },
+    address(view) {
+      if (view.missing) return;
+      const path = view.id ? "/c/" + view.id : "/";
+      if (location.pathname !== path) history[view.replace === false ? "pushState" : "replaceState"](history.state, "", path);
+      document.title = (view.title || this.texts.newChat) + " · Qdesk";
+    },
+    // --- scrolling ---
+    onScroll() {
+      const box = this.$refs.scroll;
+      this.stuck = box.scrollHeight - box.scrollTop - box.clientHeight < STICK_PX;
+    },
+    follow() {
+      if (this.stuck) this.toTheEnd();
+    },
+    toTheEnd() {
+      const box = this.$refs.scroll;
+      box.scrollTop = box.scrollHeight;
+      this.stuck = true;
+    },
+    watchConnection() {
+      const socket = window.socket;
+      if (!socket) return setTimeout(() => this.watchConnection(), 50);
+      socket.on("connect", () => (this.connected = true));
+      socket.on("disconnect", () => (this.connected = false));
+      window.addEventListener("offline", () => (this.connected = false));
+      window.addEventListener("online", () => (this.connected = socket.connected));
+    },
+  },
+};

@@ -1,0 +1,90 @@
+"""What every HTTP request passes first: it gets an id, security headers, one line in the log, and never a stack trace.
+
+The log line holds the id, the account's id, the path without its query, the status and the time; never a prompt, a key
+or a password.
+"""
+
+import time
+from urllib.parse import quote
+
+from loguru import logger
+from starlette.datastructures import MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from engine.types import new_id
+from ui.api.errors import ApiError, error_response
+from ui.guard import is_api
+
+QUIET = ("/static/", "/_nicegui", "/livez", "/readyz", "/health", "/metrics", "/favicon.ico")
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Content-Security-Policy": (
+        "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self' 'unsafe-inline'; "
+        "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; worker-src 'self' blob:; "
+        "form-action 'self'; frame-ancestors 'none'; base-uri 'none'; object-src 'none'"
+    ),
+}
+
+
+class Entry:
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            return await self.app(scope, receive, send)
+        state = scope.setdefault("state", {})
+        state["request_id"], state["person"] = new_id(), None
+        if scope["type"] == "websocket":
+            return await self.app(scope, receive, send)
+        return await self._http(scope, receive, send)
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began, status = time.perf_counter(), 0
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers["x-request-id"] = scope["state"]["request_id"]
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        try:
+            await self.app(scope, receive, send_with_headers)
+        except Exception:
+            logger.exception("request {} failed", scope["state"]["request_id"])
+            if status:
+                raise
+            await _failure(scope)(scope, receive, send_with_headers)
+        finally:
+            _log(scope, status, time.perf_counter() - began)
+
+
+def _failure(scope: Scope) -> ASGIApp:
+    id = scope["state"]["request_id"]
+    if is_api(scope):
+        message = f"The server failed at this request ({id})."
+        return error_response(ApiError(500, message, type="server_error", code="internal_error"))
+    return PlainTextResponse(f"Something went wrong here. Please try again. ({id})", 500)
+
+
+def _log(scope: Scope, status: int, seconds: float) -> None:
+    path: str = scope["path"]
+    level = "DEBUG" if path.startswith(QUIET) else "INFO"
+    state = scope["state"]
+    logger.log(
+        level,
+        "{} {} {} {} {} {:.0f} ms",
+        state["request_id"],
+        state["person"] or "-",
+        scope["method"],
+        quote(path, safe="/:@-._~"),
+        status or "gone",
+        seconds * 1000,
+    )

@@ -1,0 +1,60 @@
+"""Plain HTML pages with plain forms, for what must work before anybody is signed in: no script, no socket.
+
+Knows nothing of accounts. Every text that is put in is escaped here.
+"""
+
+from html import escape
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from ui.i18n import Language
+from ui.static_files import stylesheet
+
+MAX_FORM_BYTES = 16 * 1024
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """The fields of a posted form; {} when it is too large or is not a form."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_FORM_BYTES:
+            return {}
+    try:
+        return dict(parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=20))
+    except (UnicodeDecodeError, ValueError):
+        return {}
+
+
+def document(say: Language, title: str, body: str, *, status: int = 200, theme: str = "") -> HTMLResponse:
+    """A page around `body`, which is HTML already."""
+    dark = ' class="body--dark"' if theme == "dark" else ""
+    return HTMLResponse(
+        f'<!doctype html><html lang="{say.tag}"><head><meta charset="utf-8"><title>{escape(title)} · Qdesk</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<link rel="icon" href="/static/qdesk.svg">{stylesheet("tokens.css")}{stylesheet("forms.css")}</head>'
+        f"<body{dark}><main><h1>{escape(title)}</h1>{body}</main></body></html>",
+        status,
+        {"Cache-Control": "no-store"},
+    )
+
+
+def notice(text: str) -> str:
+    return f'<p class="notice" role="alert">{escape(text)}</p>' if text else ""
+
+
+def field(label: str, name: str, *, kind: str = "text", value: str = "", complete: str = "off", more: str = "") -> str:
+    return (
+        f'<label>{escape(label)}<input type="{kind}" name="{name}" value="{escape(value)}" autocomplete="{complete}" '
+        f"required {more}></label>"
+    )
+
+
+def hidden(name: str, value: str) -> str:
+    return f'<input type="hidden" name="{name}" value="{escape(value)}">'
+
+
+def link(address: str, text: str) -> str:
+    return f'<p><a href="{escape(address)}">{escape(text)}</a></p>'

@@ -1,0 +1,144 @@
+"""Signing in, making the first administrator, signing out: plain forms, so that the session begins with a fresh cookie.
+
+A form on a page without a session carries a token too: the seal of a random cookie that came with the form.
+"""
+
+import secrets
+from html import escape
+from urllib.parse import quote
+
+from nicegui import app
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from ui.accounts import name_trouble, password_trouble
+from ui.auth import SignInFailed, TooManyTries
+from ui.desk import Desk
+from ui.forms import document, field, hidden, notice, read_form
+from ui.guard import COOKIE, own_path
+from ui.i18n import LANGUAGES, Language, language, preferred
+
+FORM_COOKIE = "qdesk_form"
+
+
+def register(desk: Desk) -> None:
+    auth, secure = desk.auth, desk.settings.public_url.startswith("https://")
+
+    def say_to(request: Request) -> Language:
+        chosen = request.query_params.get("lang", "")
+        return language(chosen if chosen in LANGUAGES else preferred(request.headers.get("accept-language", "")))
+
+    def sealed(request: Request) -> tuple[str, str]:
+        """The random cookie of this browser's forms, and the token that goes with it."""
+        cookie = request.cookies.get(FORM_COOKIE) or secrets.token_urlsafe(24)
+        return cookie, auth.seal("form", cookie)
+
+    def own_form(request: Request, form: dict[str, str]) -> bool:
+        cookie = request.cookies.get(FORM_COOKIE, "")
+        return bool(cookie) and auth.seal.fits("form", cookie, form.get("form_token", ""))
+
+    def with_form_cookie(response: Response, cookie: str) -> Response:
+        response.set_cookie(FORM_COOKIE, cookie, path="/", httponly=True, samesite="lax", secure=secure)
+        return response
+
+    def signed_in(target: str, token: str) -> Response:
+        response = RedirectResponse(target, 303)
+        lifetime = int(auth.lifetime.total_seconds())
+        response.set_cookie(COOKIE, token, lifetime, path="/", httponly=True, samesite="lax", secure=secure)
+        return response
+
+    def login_page(
+        request: Request, *, trouble: str = "", name: str = "", next: str = "/", status: int = 200
+    ) -> Response:
+        say, (cookie, token) = say_to(request), sealed(request)
+        body = (
+            f'{notice(trouble)}<form method="post" action="/login">{hidden("form_token", token)}{hidden("next", next)}'
+            + field(say("Name"), "name", value=name, complete="username", more="maxlength=64 autofocus")
+            + field(say("Password"), "password", kind="password", complete="current-password", more="maxlength=200")
+            + f'<button type="submit">{escape(say("Sign in"))}</button></form>{_languages(say, next)}'
+        )
+        return with_form_cookie(document(say, say("Sign in"), body, status=status), cookie)
+
+    @app.get("/login", include_in_schema=False)
+    async def show_login(request: Request) -> Response:
+        next = own_path(request.query_params.get("next", "/"))
+        if await auth.visitor(request.cookies.get(COOKIE, "")):
+            return RedirectResponse(next, 303)
+        return login_page(request, next=next)
+
+    @app.post("/login", include_in_schema=False)
+    async def login(request: Request) -> Response:
+        say, form = say_to(request), await read_form(request)
+        name, next = form.get("name", ""), own_path(form.get("next", "/"))
+        if not own_form(request, form):
+            trouble = say("This form is too old. Please sign in again.")
+            return login_page(request, trouble=trouble, name=name, next=next, status=400)
+        agent, address = request.headers.get("user-agent", ""), request.client.host if request.client else ""
+        try:
+            token = await auth.sign_in(name, form.get("password", ""), agent=agent, address=address)
+        except SignInFailed:
+            trouble = say("That name and password do not belong together.")
+            return login_page(request, trouble=trouble, name=name, next=next, status=401)
+        except TooManyTries:
+            trouble = say("Too many tries. Please wait some minutes, then try again.")
+            return login_page(request, trouble=trouble, name=name, next=next, status=429)
+        return signed_in(next, token)
+
+    def setup_page(request: Request, token: str, *, trouble: str = "", name: str = "", status: int = 200) -> Response:
+        say, (cookie, form_token) = say_to(request), sealed(request)
+        about = say("This makes the first account, which administers this server.")
+        body = (
+            f'<p>{escape(about)}</p>{notice(trouble)}<form method="post" action="/setup">'
+            + hidden("form_token", form_token)
+            + hidden("token", token)
+            + field(say("Name"), "name", value=name, complete="username", more="maxlength=64 autofocus")
+            + field(say("Password"), "password", kind="password", complete="new-password", more="maxlength=200")
+            + field(say("Password again"), "again", kind="password", complete="new-password", more="maxlength=200")
+            + f'<button type="submit">{escape(say("Make the account"))}</button></form>'
+        )
+        return with_form_cookie(document(say, say("Welcome to Qdesk"), body, status=status), cookie)
+
+    def setup_closed(request: Request) -> Response:
+        say = say_to(request)
+        text = say("This link is not valid (any more). The newest one is printed where the server runs.")
+        body = f'{notice(text)}<p><a href="/login">{escape(say("Sign in"))}</a></p>'
+        return document(say, say("Welcome to Qdesk"), body, status=403)
+
+    @app.get("/setup", include_in_schema=False)
+    async def show_setup(request: Request) -> Response:
+        token = request.query_params.get("token", "")
+        return setup_page(request, token) if auth.may_set_up(token) else setup_closed(request)
+
+    @app.post("/setup", include_in_schema=False)
+    async def set_up(request: Request) -> Response:
+        say, form = say_to(request), await read_form(request)
+        token, name, password = form.get("token", ""), form.get("name", "").strip(), form.get("password", "")
+        if not auth.may_set_up(token) or not own_form(request, form):
+            return setup_closed(request)
+        trouble = name_trouble(say, name) or password_trouble(say, password, form.get("again", ""))
+        if trouble:
+            return setup_page(request, token, trouble=trouble, name=name, status=400)
+        user = await auth.set_up(name, password)
+        if user is None:
+            return setup_closed(request)
+        return signed_in("/", await auth.start_session(user, request.headers.get("user-agent", "")))
+
+    @app.post("/logout", include_in_schema=False)
+    async def logout(request: Request) -> Response:
+        visitor, form = auth.visitor_of(request), await read_form(request)
+        if visitor and not auth.form_fits(visitor.session_id, form.get("form_token", "")):
+            return RedirectResponse("/", 303)
+        if visitor:
+            await auth.sign_out(visitor.session_id)
+        response = RedirectResponse("/login", 303)
+        response.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax", secure=secure)
+        return response
+
+
+def _languages(say: Language, next: str) -> str:
+    links = [
+        f'<a href="/login?lang={code}&amp;next={escape(quote(next))}" lang="{code}">{name}</a>'
+        for code, name in LANGUAGES.items()
+        if code != say.code
+    ]
+    return f'<p class="languages">{" ".join(links)}</p>'

@@ -1,0 +1,45 @@
+"""The server's secret, and what is sealed with it: session tokens, API keys, and the tokens of forms.
+
+What is stored or shown is an HMAC, so that a copy of the database opens nothing. Knows nothing of HTTP.
+"""
+
+import hmac
+import os
+import secrets
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+
+from engine.settings import Settings
+
+SECRET_FILE = "session.secret"
+
+
+class Seal:
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def __call__(self, purpose: str, text: str) -> str:
+        """HMAC-SHA-256 of `text` as 64 hexadecimal digits; another purpose gives another seal."""
+        return hmac.new(self._secret, f"{purpose}:{text}".encode(), sha256).hexdigest()
+
+    def fits(self, purpose: str, text: str, seal: str) -> bool:
+        return same(self(purpose, text), seal)
+
+
+def same(left: str, right: str) -> bool:
+    """Compare two secrets in a time that does not tell where they differ."""
+    return hmac.compare_digest(left.encode(), right.encode())
+
+
+def open_seal(settings: Settings) -> Seal:
+    """The seal of this server, by QDESK_SESSION_SECRET or by a secret that is made once in the data folder."""
+    given = settings.session_secret.get_secret_value()
+    return Seal(given.encode() if given else _kept_secret(settings.data_dir / SECRET_FILE))
+
+
+def _kept_secret(path: Path) -> bytes:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError), open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(secrets.token_bytes(32))
+    return path.read_bytes()

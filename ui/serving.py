@@ -1,0 +1,102 @@
+"""The server's life: what starts with it, what runs beside it, and how it goes down without losing an answer.
+
+On SIGTERM or Ctrl-C the service drains while the server still listens, so that load balancers and people see
+"draining" instead of a closed door; only then is uvicorn told to stop. A second signal ends what is running at once.
+"""
+
+import asyncio
+import logging
+import signal
+import sys
+from datetime import UTC, datetime, timedelta
+from types import FrameType
+
+from loguru import logger
+from nicegui import app, background_tasks
+from nicegui.server import Server
+
+from engine.settings import Settings
+from engine.types import Status
+from ui.desk import Desk
+from ui.limits import apply_stored_limits
+
+DAY_S = 24 * 3600.0
+
+
+class Life:
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+        self._stopping: asyncio.Task[None] | None = None
+
+    def register(self) -> None:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # until the loop runs there is nothing to finish
+        app.on_startup(self._start)
+        app.on_shutdown(self._close)
+
+    async def _start(self) -> None:
+        loop = asyncio.get_running_loop()
+
+        def on_signal(number: int, frame: FrameType | None) -> None:
+            loop.call_soon_threadsafe(self._stop_soon)
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, on_signal)
+        settings = self.desk.settings
+        await self.desk.auth.open_setup(settings.admin_password.get_secret_value())
+        if self.desk.auth.setup_token:
+            print(setup_link(settings, self.desk.auth.setup_token), flush=True)
+        background_tasks.create(self.desk.auth.keep_true(), name="sessions")
+        background_tasks.create(self._retain(), name="retention")
+        await apply_stored_limits(self.desk)
+        await self.desk.monitor.start()
+        await self.desk.service.start()
+
+    def _stop_soon(self) -> None:
+        if self._stopping is None:
+            logger.info("stopping: running answers may finish for {:g} s", self.desk.settings.drain_s)
+            self._stopping = asyncio.create_task(self._stop(), name="stop")
+        else:
+            for job in list(self.desk.service.jobs.values()):
+                self.desk.service.end(job, Status.INTERRUPTED)
+
+    async def _stop(self) -> None:
+        try:
+            await self.desk.service.stop()
+        finally:
+            Server.instance.should_exit = True
+
+    async def _close(self) -> None:
+        if self._stopping is None:  # stopped in another way than by a signal
+            await self.desk.service.stop()
+        await self.desk.monitor.stop()
+        self.desk.auth.passwords.close()
+        await asyncio.to_thread(self.desk.store.close)
+
+    async def _retain(self) -> None:
+        """Delete exchanges that are older than they may become, once a day."""
+        days = self.desk.settings.retention_days
+        while days:
+            try:
+                deleted = await self.desk.store.exchanges.delete_before(datetime.now(UTC) - timedelta(days=days))
+                logger.info("retention: {} exchanges older than {} days are deleted", deleted, days)
+            except Exception as error:
+                logger.error("retention failed, and will be tried again: {!r}", error)
+            await asyncio.sleep(DAY_S)
+
+
+def setup_link(settings: Settings, token: str) -> str:
+    host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host
+    base = settings.public_url.rstrip("/") or f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
+    return f"\nMake the first account here (the link works once):\n\n    {base}/setup?token={token}\n"
+
+
+class _ToLoguru(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        logger.opt(exception=record.exc_info).log(record.levelname, "{}", record.getMessage())
+
+
+def log_in_one_place() -> None:
+    """Send what uvicorn, NiceGUI and others log the same way as our own lines; from INFO on, without variables."""
+    logger.remove()
+    logger.add(sys.stderr, level="INFO", format="{time:YYYY-MM-DD HH:mm:ss.SSSZ} {level:<7} {message}", diagnose=False)
+    logging.basicConfig(handlers=[_ToLoguru()], level=logging.WARNING, force=True)

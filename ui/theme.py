@@ -1,0 +1,101 @@
+"""What all signed-in pages share: the head, the top bar with navigation by role, the language and the theme.
+
+    @ui.page("/admin")
+    def admin() -> None:
+        visitor = page_visitor()
+        with frame(desk, visitor, title=say("Server"), active="/admin"):
+            ...
+
+Pages with a layout of their own (chat) call `prepare` and `top_bar` instead of `frame`.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import escape
+from typing import TYPE_CHECKING
+
+from nicegui import ui
+from nicegui.element import Element
+from starlette.requests import HTTPConnection
+
+from ui.auth import Visitor
+from ui.desk import Desk
+from ui.i18n import Language, language, preferred
+from ui.static_files import stylesheet
+
+if TYPE_CHECKING:
+    from storage.records import UserRole
+
+for _field in (ui.input, ui.number, ui.select):
+    _field.default_props("outlined dense")  # one look for every field
+
+PAGES: tuple[tuple[str, str, "tuple[UserRole, ...]"], ...] = (  # address, text, roles that see it (none: everybody)
+    ("/", "Chat", ()),
+    ("/review", "Review", ("reviewer", "admin")),
+    ("/admin", "Server", ("admin",)),
+    ("/account", "Account", ()),
+)
+
+
+def page_visitor() -> Visitor:
+    """Who looks at the page that is being built; the guard let nobody else through."""
+    visitor = ui.context.client.request.state.visitor
+    assert isinstance(visitor, Visitor)
+    return visitor
+
+
+def say_for(visitor: Visitor, request: HTTPConnection) -> Language:
+    """The person's language: as chosen on the account page, else the browser's."""
+    return language(visitor.user.language or preferred(request.headers.get("accept-language", "")))
+
+
+def prepare(desk: Desk, visitor: Visitor, title: str) -> Language:
+    """Set up the page that is being built: styles, title, language, dark mode; when the session ends, it goes away."""
+    client = ui.context.client
+    say = say_for(visitor, client.request)
+    ui.add_head_html(stylesheet("tokens.css") + stylesheet("frame.css"))
+    ui.colors(primary="var(--accent)", positive="var(--good)", negative="var(--bad)", warning="var(--warn)")
+    ui.page_title(f"{title} · Qdesk")
+    ui.dark_mode({"dark": True, "light": False}.get(visitor.user.theme))
+    ui.run_javascript(f'document.documentElement.lang = "{say.tag}"')
+    forget = desk.auth.on_revoked(visitor.session_id, lambda: client.open("/login"))
+    client.on_delete(lambda: forget())
+    return say
+
+
+def top_bar(desk: Desk, visitor: Visitor, say: Language, active: str) -> None:
+    """The bar with the pages that this person may open, and Sign out."""
+    with ui.element("header").classes("top-bar"):
+        ui.link("Qdesk", "/").classes("brand")
+        with ui.element("nav").props(f'aria-label="{say("Pages")}"'):
+            for address, text, roles in PAGES:
+                if desk.auth.allowed(visitor, *roles):
+                    link = ui.link(say(text), address)
+                    if address == active:
+                        link.props("aria-current=page")
+        ui.element("span").classes("spring")
+        ui.label(visitor.user.name).classes("who")
+        with _form(desk, visitor, "/logout"), ui.element("button").props("type=submit"):
+            ui.label(say("Sign out"))
+
+
+@contextmanager
+def frame(desk: Desk, visitor: Visitor, *, title: str, active: str) -> Iterator[Element]:
+    """Set the page up and yield the column for its content. `title` is in the reader's language already."""
+    say = prepare(desk, visitor, title)
+    top_bar(desk, visitor, say, active)
+    with ui.element("main").classes("page") as column:
+        yield column
+
+
+def heading(text: str, level: int) -> ui.html:
+    """A heading that screen readers find as one; `text` is plain text."""
+    return ui.html(escape(text), tag=f"h{level}", sanitize=False)
+
+
+@contextmanager
+def _form(desk: Desk, visitor: Visitor, action: str) -> Iterator[Element]:
+    """A plain form that the browser sends by itself, with the token that makes it the session's own."""
+    with ui.element("form").props(f'method=post action="{action}"') as form:
+        ui.element("input").props(f"type=hidden name=form_token value={desk.auth.form_token(visitor.session_id)}")
+        yield form
