@@ -141,7 +141,8 @@ def test_the_persons_own_limit_is_429_with_retry_after() -> None:
         headers = bearer(key_of("ada"))
         long = {"messages": [{"role": "user", "content": "long"}], "stream": True}
         with httpx.stream("POST", server.url + CHAT, json=long, headers=headers) as running:
-            next(running.iter_lines())
+            lines = running.iter_lines()  # kept: the answer is closed with its iterator
+            next(lines)
             response = httpx.post(server.url + CHAT, json=HELLO, headers=headers)
             assert response.status_code == 429
             assert error_of(response)["code"] == "user_limit"

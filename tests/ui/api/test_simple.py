@@ -39,7 +39,8 @@ def test_a_full_queue_says_so_in_the_words_that_programs_look_for() -> None:
     with running_server(max_concurrent_requests=1, max_waiting_requests=0) as server:
         long = {"prompt": "long", "stream": True}
         with httpx.stream("POST", server.url, json=long, headers=bearer()) as running:
-            next(running.iter_lines())
+            lines = running.iter_lines()  # kept: the answer is closed with its iterator
+            next(lines)
             answer = ask(server, {"prompt": "hello"})
         assert answer.status_code == answer.json()["status"] == 503
         assert answer.json()["response"] == "503HOT！LLM服务器推理繁忙，请稍后再试"
