@@ -10,7 +10,7 @@ from loguru import logger
 
 from engine.types import Exchange
 
-WRITE_S = 5.0  # `written` waits no longer than this
+WRITE_S = 5.0  # `settled` waits no longer than this
 
 
 class Recorder(Protocol):
@@ -35,9 +35,9 @@ class Recording:
         writing.add_done_callback(lambda writing: _log_failure(writing, exchange.id))
         return writing
 
-    async def written(self, exchange: Exchange) -> None:
-        """Hand the row over and return once it is written, has failed, or has taken WRITE_S."""
-        if writing := self.write(exchange):
+    async def settled(self, writing: "asyncio.Future[None] | None") -> None:
+        """Return once a row that was handed over is written, has failed, or has taken WRITE_S."""
+        if writing is not None and not writing.done():
             await asyncio.wait([writing], timeout=WRITE_S)
 
 

@@ -53,7 +53,7 @@ class ChatService:
             Limits(settings.max_concurrent_requests, settings.max_waiting_requests, settings.max_requests_per_user)
         )
         self.max_new_tokens = settings.max_new_tokens
-        self.jobs: dict[str, Job] = {}  # those that have not ended, in order of arrival
+        self.jobs: dict[str, Job] = {}  # those whose final row is not written yet, in order of arrival
         self.recent: deque[Outcome] = deque(maxlen=RECENT)
         self.refused: Counter[str] = Counter()  # by error code
         self.generated_tokens = 0
@@ -177,10 +177,11 @@ class ChatService:
         async with asyncio.timeout(self.settings.request_timeout_s):
             await self._admitted[job.id].wait()
             job.run()
-            self._recording.write(job.exchange())
+            row = self._recording.write(job.exchange())
             saved = time.monotonic()
             async with aclosing(self.backend.stream(job.request)) as events:
                 async for event in events:
+                    await self._recording.settled(row)  # nobody sees a token of an exchange that is not in the log
                     job.take(event)
                     if time.monotonic() - saved >= SAVE_EVERY_S:
                         self._recording.write(job.exchange())
@@ -194,7 +195,7 @@ class ChatService:
             self.gate.measure(time.monotonic() - ticket.admitted_at)
         self._leave(ticket)
         exchange = job.finish(status, error)
-        for by_job in (self.jobs, self._tasks, self._endings, self._admitted):
+        for by_job in (self._tasks, self._endings, self._admitted):
             by_job.pop(job.id, None)
         self._count(job, status)
         closing = asyncio.create_task(self._close(job, exchange), name=f"close {job.id}")
@@ -204,8 +205,9 @@ class ChatService:
     async def _close(self, job: Job, exchange: Exchange) -> None:
         """Write the final row, then tell the followers: what was seen to be finished survives a crash."""
         try:
-            await self._recording.written(exchange)
+            await self._recording.settled(self._recording.write(exchange))
         finally:
+            del self.jobs[job.id]
             job.close(exchange.status)
 
     def _how_it_ended(self, job: Job, task: asyncio.Task[None]) -> tuple[Status, EngineError | None]:

@@ -64,11 +64,12 @@ class RunningServer:
         """The status of an exchange as it is recorded; "" where there is none."""
         return next((str(row[0]) for row in self.rows("select status from exchanges where id = ?", id)), "")
 
-    def sign_in(self, name: str = "admin", password: str = PASSWORD, **headers: str) -> httpx.Client:
-        """A browser without scripts that has signed in; close it after use."""
-        browser = httpx.Client(base_url=self.url, headers=headers, timeout=30)
-        assert sign_in(browser, name, password).status_code == 303
-        return browser
+    @contextmanager
+    def sign_in(self, name: str = "admin", password: str = PASSWORD, **headers: str) -> Iterator[httpx.Client]:
+        """A browser without scripts that has signed in."""
+        with httpx.Client(base_url=self.url, headers=headers, timeout=60) as browser:
+            assert sign_in(browser, name, password).status_code == 303
+            yield browser
 
 
 @contextmanager
@@ -180,7 +181,8 @@ def free_port() -> int:
 
 def form_token(page: str) -> str:
     """The token of the form on this page."""
-    found = re.search(r'name="form_token" value="(\w+)"', page)
+    plain, built = r'name="form_token" value="(\w+)"', r'"name":"form_token","value":"(\w+)"'
+    found = re.search(plain, page) or re.search(built, page)
     assert found, page
     return found[1]
 

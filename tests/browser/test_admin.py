@@ -36,7 +36,7 @@ async def make_people(folder: Path) -> None:
     store.open()
     hashed = await Passwords().hash(PASSWORD)
     for name, role in {"admin": "admin", **PEOPLE}.items():
-        await store.users.create(name, hashed, role)  # type: ignore[arg-type]  # a role, as PEOPLE says
+        await store.users.create(name, hashed, role)
     store.close()
 
 

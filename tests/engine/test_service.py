@@ -143,10 +143,10 @@ async def test_a_page_that_nobody_shows_any_more_is_ended_after_a_while() -> Non
     service = await service_on(UnrulyBackend(), abandon_after_s=0)
     unseen = await service.submit(question("stuck", source="page"))
     watched = await service.submit(question("stuck", source="page"))
-    program = await service.submit(question("stuck", source="api"))
     page, second_page = watched.follow(), watched.follow()
-    await anext(page)
+    await anext(page)  # before anything else may run: nobody watching is an end at once here
     await anext(second_page)
+    program = await service.submit(question("stuck", source="api"))
     assert (await ended(unseen)).status is Status.DISCONNECTED
     await page.aclose()
     assert list(service.jobs) == [watched.id, program.id]

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from engine.settings import Settings
 from storage import Store
@@ -16,7 +17,7 @@ PASSWORD = "correct horse battery"
 
 @pytest.fixture
 async def auth(tmp_path: Path) -> AsyncIterator[Auth]:
-    settings = Settings(data_dir=tmp_path, api_key="the-operators-key")  # type: ignore[arg-type]  # pydantic takes str
+    settings = Settings(data_dir=tmp_path, api_key=SecretStr("the-operators-key"))
     store = Store(settings.sqlalchemy_url)
     store.open()
     auth = Auth(store, settings)

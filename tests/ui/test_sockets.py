@@ -16,7 +16,7 @@ from tests.server import RunningServer, eventually, form_token, running_server
 
 def page_of(browser: httpx.Client) -> str:
     """Open a page and return its client_id."""
-    found = re.search(r'"client_id": ?"([\w-]+)"', browser.get("/account").text)
+    found = re.search(r"'client_id': '([\w-]+)'", browser.get("/account").text)
     assert found
     return found[1]
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.backends.qwen2.quantize import Shape
+from engine.backends.qwen2.ready import Shape
 
 
 @dataclass(slots=True)

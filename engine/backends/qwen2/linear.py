@@ -8,7 +8,8 @@ once, to the very same numbers, where the memory allows it.
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
@@ -26,23 +27,35 @@ _importing = threading.Lock()
 
 
 def bitsandbytes() -> ModuleType:
-    """Import the library without `torch.compile`, which it would apply to functions that are never called here.
+    """Import the library without torch's compiler, which it would load only to leave it unused.
 
-    That saves five seconds of a start, and needs no compiler on the machine. Where it cannot compile, bitsandbytes
-    takes the plain function.
+    That saves ten seconds of CPU time at a start, something at every call, and needs no compiler on the machine.
+    bitsandbytes falls back on the plain function where `torch.compile` raises; `torch._disable_dynamo`, which wraps
+    every kernel that it registers, has no meaning where nothing is compiled.
     """
-    with _importing:
-        compile_, torch.compile = torch.compile, _refuse_to_compile
-        try:
-            import bitsandbytes as library
-        finally:
-            torch.compile = compile_
+    with _importing, replaced(torch, compile=_refuse, _disable_dynamo=_leave_alone):
+        import bitsandbytes as library
     module: ModuleType = library
     return module
 
 
-def _refuse_to_compile(*_: Any, **__: Any) -> Any:
+@contextmanager
+def replaced(module: ModuleType, **values: Any) -> Iterator[None]:
+    """Let the module's attributes have other values for a while."""
+    kept = {name: getattr(module, name) for name in values}
+    vars(module).update(values)
+    try:
+        yield
+    finally:
+        vars(module).update(kept)
+
+
+def _refuse(*_: Any, **__: Any) -> Any:
     raise NotImplementedError("torch.compile is not used")
+
+
+def _leave_alone(function: Any, *_: Any, **__: Any) -> Any:
+    return function
 
 
 def has_kernel(device: torch.device) -> bool:
@@ -63,13 +76,11 @@ def quantize(weight: Tensor) -> dict[str, Tensor]:
     return {part: value.cpu().contiguous() for part, value in parts.items()}
 
 
-def load_linear(tensors: Mapping[str, Tensor], name: str, device: torch.device, *, unpack: bool) -> Linear:
-    """Return the linear that `tensors` hold under `name`."""
-    weight = tensors[f"{name}.weight"].to(device)
-    bias = tensors.get(f"{name}.bias")
-    bias = None if bias is None else bias.to(device)
-    prefix = f"{name}.weight."
-    state = {part.removeprefix(prefix): value for part, value in tensors.items() if part.startswith(prefix)}
+def load_linear(tensors: Mapping[str, Tensor], device: torch.device, *, unpack: bool) -> Linear:
+    """Return the linear of `tensors`: "weight", perhaps "bias", and "weight.<part>" if it is quantised."""
+    weight = tensors["weight"].to(device)
+    bias = tensors["bias"].to(device) if "bias" in tensors else None
+    state = {part.removeprefix("weight."): tensor for part, tensor in tensors.items() if part.startswith("weight.")}
     if not state:
         return Dense(weight, bias)
     library = bitsandbytes()

@@ -13,7 +13,8 @@ import torch
 from engine.backends.qwen2 import linear, weights
 from engine.backends.qwen2.kvcache import KVCache
 from engine.backends.qwen2.model import Qwen2
-from engine.backends.qwen2.quantize import TOKENIZER, WEIGHTS, Shape, ready_folder
+from engine.backends.qwen2.quantize import ready_folder
+from engine.backends.qwen2.ready import WEIGHTS, Shape
 from engine.backends.qwen2.source import ModelSource, unusable
 from engine.backends.qwen2.tokens import Tokens
 from engine.backends.qwen2.worker import Worker
@@ -45,7 +46,7 @@ def load_source(source: ModelSource, settings: Settings, report: Report) -> Engi
     report(Progress("loading"))
     unpack = settings.quantize == "nf4" and _should_unpack(folder, device)
     model = Qwen2(folder, device, unpack=unpack)
-    tokens = Tokens(folder / TOKENIZER)
+    tokens = Tokens(folder)
     cache = make_cache(model.shape, settings, device)
     report(Progress("warming up"))
     worker = Worker(model, cache, tokens, frozenset({*model.shape.end_tokens, *tokens.ends}), threads)

@@ -4,6 +4,8 @@ All linears see one batch: decodes and pieces of prompts together. Attention goe
 over groups of neighbouring slots for decodes. Knows weights and tensors; nothing of requests, policies or text.
 """
 
+import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -16,8 +18,9 @@ from torch.nn import functional
 
 from engine.backends.qwen2.kvcache import KVCache
 from engine.backends.qwen2.linear import Dense, Linear, load_linear
-from engine.backends.qwen2.quantize import WEIGHTS, Shape
+from engine.backends.qwen2.ready import WEIGHTS, Shape
 
+LINEAR = re.compile(r"(?P<name>.+)\.(?P<part>weight.*|bias)")  # a tensor's name
 CALL_TOKENS = 256  # padding in a group of decodes that costs about as much as one more call of the attention
 
 
@@ -52,9 +55,13 @@ class Qwen2:
         self.device = device
         tensors = load_file(folder / WEIGHTS)
 
+        linears: defaultdict[str, dict[str, Tensor]] = defaultdict(dict)
+        for key, tensor in tensors.items():
+            if found := LINEAR.match(key):
+                linears[found["name"]][found["part"]] = tensor
+
         def linear(name: str) -> Linear:
-            parts = {key: value for key, value in tensors.items() if key.startswith(f"{name}.")}
-            return load_linear(parts, name, device, unpack=unpack)
+            return load_linear(linears[name], device, unpack=unpack)
 
         self.embedding = tensors["embedding"].to(device)
         self.layers = [
@@ -69,14 +76,14 @@ class Qwen2:
             for i in range(shape.layers)
         ]
         self.norm = tensors["norm"].to(device)
-        self.head = linear("head") if "head.weight" in tensors else Dense(self.embedding, None)
+        self.head = linear("head") if "head" in linears else Dense(self.embedding, None)
         self.cos, self.sin = rope_tables(shape, device)
 
     @torch.inference_mode()
     def step(self, pieces: Sequence[Piece], cache: KVCache) -> Tensor:
         """Run all pieces, write their keys and values to the cache, and return the logits that are wanted.
 
-        They are [pieces that want logits, vocabulary] in bfloat16, in the order of the pieces.
+        They are [pieces that want logits, vocabulary] in bfloat16, in the order of the pieces; empty if none does.
         """
         batch = _Batch(pieces, self.shape, self.device)
         cos, sin = self.cos[batch.positions, None], self.sin[batch.positions, None]
@@ -86,7 +93,8 @@ class Qwen2:
             x = x + layer.o(seen)
             gate, up = layer.gate_up(self._norm(x, layer.norm2)).chunk(2, -1)
             x = x + layer.down(functional.silu(gate) * up)
-        return self.head(self._norm(x[batch.wanted], self.norm))
+        wanted = self._norm(x[batch.wanted], self.norm)
+        return self.head(wanted) if len(wanted) else wanted
 
     def _norm(self, x: Tensor, weight: Tensor) -> Tensor:
         return functional.rms_norm(x, weight.shape, weight, self.shape.norm_epsilon)
@@ -141,7 +149,7 @@ class _Batch:
         last = {id(piece): end for piece, end in zip(flat, ends, strict=True)}
 
         def tensor(numbers: list[int]) -> Tensor:
-            return torch.tensor(numbers, device=device)
+            return torch.tensor(numbers, dtype=torch.long, device=device)
 
         self.ids = tensor([token for piece in flat for token in piece.tokens])
         self.positions = tensor([at for piece in flat for at in range(piece.start, piece.end)])

@@ -1,18 +1,20 @@
 """A model's source becomes a folder of ready weights, made once and mapped at every later start.
 
 Knows transformers' Qwen2 and the layout of the ready folder: model.json (the shape, below), weights.safetensors,
-tokenizer.json, and manifest.json with the checksums of the others, written last. Nothing half-written is ever used:
-the folder is made under another name and renamed. Knows nothing of how a model runs.
+tokenizer.json without and control.json with the control tokens alone, and manifest.json with the checksums of the
+others. Nothing half-written is ever used: the folder is made under another name and renamed. Knows nothing of how a
+model runs.
 """
 
+import functools
 import json
 import os
 import re
 import shutil
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,42 +23,15 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from engine.backends.qwen2.linear import can_quantize, quantize
+from engine.backends.qwen2.linear import can_quantize, quantize, replaced
+from engine.backends.qwen2.ready import CONTROL, MANIFEST, SHAPE, TOKENIZER, WEIGHTS, Shape
 from engine.backends.qwen2.source import ModelSource, check_space, saving_to, unusable
 from engine.types import Progress, Report
 
 if TYPE_CHECKING:
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
-FORMAT = 1  # raise it whenever the layout changes: folders of another format are made anew
-SHAPE, WEIGHTS, TOKENIZER, MANIFEST = "model.json", "weights.safetensors", "tokenizer.json", "manifest.json"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """What the forward pass must know of a Qwen2 beside its weights."""
-
-    hidden: int
-    layers: int
-    heads: int
-    kv_heads: int
-    head_size: int
-    vocabulary: int
-    context_tokens: int  # positions that it was trained for
-    norm_epsilon: float
-    rope_theta: float
-    end_tokens: tuple[int, ...]
-    tied: bool  # the output head has the embedding's weights
-
-    @property
-    def kv_bytes(self) -> int:
-        """KV cache of one token, in bytes."""
-        return 2 * self.layers * self.kv_heads * self.head_size * 2
-
-    @staticmethod
-    def read(folder: Path) -> "Shape":
-        values = json.loads((folder / SHAPE).read_text())
-        return Shape(**values | {"end_tokens": tuple(values["end_tokens"])})
+FORMAT = 2  # raise it whenever the layout changes: folders of another format are made anew
 
 
 def ready_folder(source: ModelSource, method: str, models_dir: Path, device: torch.device, report: Report) -> Path:
@@ -118,8 +93,10 @@ def _make(source: ModelSource, method: str, folder: Path, device: torch.device, 
     report(Progress("saving"))
     save_file(tensors, folder / WEIGHTS)
     (folder / SHAPE).write_text(json.dumps(asdict(shape), indent=1))
-    tokenizer.backend_tokenizer.save(str(folder / TOKENIZER))
-    files = (SHAPE, WEIGHTS, TOKENIZER)
+    text = json.loads(tokenizer.backend_tokenizer.to_str())
+    (folder / CONTROL).write_text(json.dumps(text["added_tokens"], indent=1), encoding="utf-8")
+    (folder / TOKENIZER).write_text(json.dumps(text | {"added_tokens": []}, ensure_ascii=False), encoding="utf-8")
+    files = (SHAPE, WEIGHTS, TOKENIZER, CONTROL)
     (folder / MANIFEST).write_text(json.dumps({name: _checksum(folder / name, lambda _: None) for name in files}))
 
 
@@ -129,16 +106,23 @@ def _load(source: ModelSource) -> tuple["Qwen2ForCausalLM", Any]:
 
     logging.disable_progress_bar()
     gguf: dict[str, Any] = {"gguf_file": source.gguf_file} if source.gguf_file else {}
-    config = AutoConfig.from_pretrained(source.folder, **gguf)
-    if config.model_type != "qwen2":
-        raise unusable(
-            f"{source.name} is of the architecture {config.model_type!r}; this engine runs qwen2 (Qwen2 and Qwen2.5)."
-        )
-    tokenizer = AutoTokenizer.from_pretrained(source.folder, **gguf)
-    if gguf:
-        gguf["quantization_config"] = GgufConfig(dequantize=True)
-    model = Qwen2ForCausalLM.from_pretrained(source.folder, dtype=torch.bfloat16, **gguf)
-    return model, tokenizer
+    with _parsed_once():
+        config = AutoConfig.from_pretrained(source.folder, **gguf)
+        if config.model_type != "qwen2":
+            raise unusable(
+                f"{source.name} is of the architecture {config.model_type!r}; this engine runs qwen2 (Qwen2, Qwen2.5)."
+            )
+        tokenizer = AutoTokenizer.from_pretrained(source.folder, **gguf)
+        if gguf:
+            gguf["quantization_config"] = GgufConfig(dequantize=True)
+        return Qwen2ForCausalLM.from_pretrained(source.folder, dtype=torch.bfloat16, **gguf), tokenizer
+
+
+def _parsed_once() -> AbstractContextManager[None]:
+    """Let a GGUF file be parsed once, not once for each of configuration, tokenizer and weights (14 s of CPU each)."""
+    import gguf
+
+    return replaced(gguf, GGUFReader=functools.cache(gguf.GGUFReader))
 
 
 def _shape(config: "Qwen2Config", tokenizer_end: int | None) -> Shape:
@@ -188,7 +172,7 @@ def _tensors(
     report(Progress("quantising" if method == "nf4" else "converting", shape.layers, shape.layers + 1))
     if method == "nf4" or not shape.tied:
         tensors |= _linear("head", model.lm_head.weight, method, device)
-    return {name: tensor.detach().contiguous().clone() for name, tensor in tensors.items()}
+    return {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
 
 
 def _linear(name: str, weight: Tensor, method: str, device: torch.device) -> dict[str, Tensor]:

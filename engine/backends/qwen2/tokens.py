@@ -12,6 +12,7 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
+from engine.backends.qwen2.ready import CONTROL, TOKENIZER
 from engine.backends.qwen2.source import unusable
 from engine.types import Message
 
@@ -25,16 +26,19 @@ class Tokens:
     person types, `<|im_start|>` included, stays text.
     """
 
-    def __init__(self, file: Path) -> None:
-        description: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-        added = {token["content"]: token for token in description["added_tokens"]}
+    def __init__(self, folder: Path) -> None:
+        """Read the tokenizer of a ready folder."""
+        control: list[dict[str, Any]] = json.loads((folder / CONTROL).read_text(encoding="utf-8"))
+        added = {token["content"]: token for token in control}
         if missing := {START, END} - added.keys():
             raise unusable(f"The model's tokenizer has no {min(missing)}; use a chat model of the Qwen2 family.")
         self.start, self.end = added[START]["id"], added[END]["id"]
         self.ends = {added[text]["id"] for text in (START, END, END_OF_TEXT) if text in added}
-        self._shown = {token["id"]: text.encode() for text, token in added.items() if not _is_control(token)}
+        self._shown: dict[int, bytes] = {
+            token["id"]: text.encode() for text, token in added.items() if not _is_control(token)
+        }
         self._first_added = min(token["id"] for token in added.values())
-        self._text = Tokenizer.from_str(json.dumps(description | {"added_tokens": []}))
+        self._text = Tokenizer.from_file(str(folder / TOKENIZER))
         self._newline = self.encode("\n")
 
     def encode(self, text: str) -> list[int]:
@@ -53,7 +57,8 @@ class Tokens:
         """What the token adds to a text: nothing for control tokens, part of a character for some others."""
         if token >= self._first_added:  # above them there is only padding
             return self._shown.get(token, b"")
-        return bytes(_BYTES[letter] for letter in self._text.id_to_token(token))
+        letters: str = self._text.id_to_token(token) or ""
+        return bytes(_BYTES[letter] for letter in letters)
 
 
 class TextStream:

@@ -4,6 +4,7 @@ Knows the order of things and what to do when one of them fails. The model, the 
 """
 
 import asyncio
+import atexit
 import threading
 import time
 from collections import defaultdict
@@ -55,16 +56,17 @@ class Worker:
     def start(self) -> None:
         """Start the thread and wait until it has warmed up. Raises BackendFailed if that fails."""
         self._thread.start()
+        atexit.register(self.stop)  # a thread in the midst of arithmetic would abort the interpreter's end
         self._ready.wait()
         if self._trouble:
             raise BackendFailed(self._trouble)
 
-    def open(self, prompt: list[int], sampling: Sampling, max_tokens: int) -> Stream:
+    def open(self, prompt: Sequence[int], sampling: Sampling, max_tokens: int) -> Stream:
         """Take a request in, whose prompt and answer fit the cache; called on the event loop that gets the events."""
         if trouble := self.health():
             raise NotReady(trouble, code="engine_failed")
         stream = Stream(
-            tokens=prompt,
+            tokens=list(prompt),
             arrived_at=time.monotonic(),
             prompt_tokens=len(prompt),
             max_tokens=max_tokens,
@@ -74,6 +76,8 @@ class Worker:
             loop=asyncio.get_running_loop(),
         )
         self._inbox.put(stream)
+        if self._trouble:  # the thread has ended meanwhile and does not look into its inbox any more
+            raise NotReady(self._trouble, code="engine_failed")
         return stream
 
     def cancel(self, stream: Stream) -> None:
@@ -90,6 +94,7 @@ class Worker:
 
     def stop(self, patience_s: float = 5.0) -> None:
         """End the thread after its present step, and with it every open stream."""
+        atexit.unregister(self.stop)
         self._closing = True
         self._inbox.put(None)
         if self._thread.is_alive():

@@ -1,0 +1,145 @@
+"""The backend as the service sees it, on a tiny model: start, stream, limits, cancel, stop."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.backends.qwen2 import Qwen2Backend
+from engine.backends.qwen2.loading import SPARE_SLOTS, make_cache
+from engine.errors import ContextOverflow, EngineError, NotReady
+from engine.types import ChatRequest, Delta, Done, Event, Message, Sampling, Started
+from tests.engine.backends.qwen2.conftest import CPU, tiny_shape
+from tests.engine.backends.qwen2.tiny import tiny_settings
+
+LONG = Sampling(temperature=0, ignore_eos=True)
+
+
+@pytest.fixture(scope="module")
+def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture
+async def backend(tiny_folder: Path, models_dir: Path) -> AsyncIterator[Qwen2Backend]:
+    backend = Qwen2Backend(tiny_settings(tiny_folder, models_dir))
+    await backend.start(lambda _: None)
+    yield backend
+    await backend.stop()
+
+
+def ask(text: str, sampling: Sampling = LONG) -> ChatRequest:
+    return ChatRequest(messages=(Message("user", text),), person=None, source="api", sampling=sampling)
+
+
+async def answer(backend: Qwen2Backend, request: ChatRequest) -> list[Event]:
+    return [event async for event in backend.stream(request)]
+
+
+async def test_it_answers_and_says_what_it_runs(backend: Qwen2Backend) -> None:
+    assert (backend.model, backend.quantization, backend.context_tokens) == ("tiny-qwen2", "nf4", 256)
+    assert backend.capacity >= backend.settings.max_concurrent_requests
+    assert backend.reason
+    assert backend.health() is None
+    events = await answer(backend, ask("hello world", Sampling(max_tokens=5, ignore_eos=True)))
+    prompt_tokens = backend.count_tokens([Message("user", "hello world")])
+    assert events[0] == Started(prompt_tokens)
+    assert events[-1] == Done("length", prompt_tokens, 5)
+    assert sum(event.tokens for event in events if isinstance(event, Delta)) <= 5
+
+
+async def test_prompts_at_the_edge_of_the_context(backend: Qwen2Backend) -> None:
+    base = backend.count_tokens([Message("user", "")])
+    for length, spare in ((255 - base, 1), (200 - base, 56)):
+        done = (await answer(backend, ask("x" * length)))[-1]
+        assert done == Done("length", 256 - spare, spare)
+    for length in (256 - base, 257 - base, 2560):
+        with pytest.raises(ContextOverflow, match="holds 256"):
+            await answer(backend, ask("x" * length))
+
+
+async def test_streams_interleave_and_closing_one_frees_its_slot(backend: Qwen2Backend) -> None:
+    async with aclosing(backend.stream(ask("first"))) as first, aclosing(backend.stream(ask("second"))) as second:
+        for _ in range(3):
+            await anext(first)
+            await anext(second)
+    assert backend._engine
+    await answer(backend, ask("third", Sampling(max_tokens=1)))
+    assert backend._engine.cache.in_use == 0
+
+
+async def test_the_same_seed_gives_the_same_text(backend: Qwen2Backend) -> None:
+    def seeded(seed: int) -> ChatRequest:
+        return ask("hello", Sampling(seed=seed, temperature=1.5, top_k=0, top_p=1, max_tokens=20, ignore_eos=True))
+
+    def text(events: list[Event]) -> str:
+        return "".join(event.text for event in events if isinstance(event, Delta))
+
+    alone = text(await answer(backend, seeded(5)))
+    together = await asyncio.gather(*[answer(backend, seeded(seed)) for seed in (1, 5, 5, 9)])
+    assert [text(events) == alone for events in together] == [False, True, True, False]
+
+
+async def test_before_the_start_and_after_the_end_it_is_not_ready(tiny_folder: Path, models_dir: Path) -> None:
+    backend = Qwen2Backend(tiny_settings(tiny_folder, models_dir))
+    assert "loading" in (backend.health() or "")
+    with pytest.raises(NotReady):
+        await answer(backend, ask("hello"))
+    await backend.stop()
+    await backend.stop()
+    assert "stopped" in (backend.health() or "")
+
+
+async def test_stopping_ends_an_open_stream(tiny_folder: Path, models_dir: Path) -> None:
+    backend = Qwen2Backend(tiny_settings(tiny_folder, models_dir))
+    await backend.start(lambda _: None)
+    stream = backend.stream(ask("hello"))
+    await anext(stream)
+    await backend.stop()
+    with pytest.raises(NotReady):
+        _ = [event async for event in stream]
+
+
+async def test_a_device_that_is_not_there_is_said(tiny_folder: Path, models_dir: Path) -> None:
+    backend = Qwen2Backend(tiny_settings(tiny_folder, models_dir, device="cuda:99"))
+    with pytest.raises(EngineError, match="QDESK_DEVICE is cuda:99"):
+        await backend.start(lambda _: None)
+
+
+def test_the_cache_is_as_large_as_the_setting_allows(tiny_folder: Path, models_dir: Path) -> None:
+    shape = replace(tiny_shape(), layers=64)  # 1 KiB a token, 256 KiB a slot
+    settings = tiny_settings(tiny_folder, models_dir, max_concurrent_requests=3)
+    assert len(make_cache(shape, settings, CPU).slots) == 3 + SPARE_SLOTS
+    bounded = settings.model_copy(update={"kv_cache_mb": 1})
+    assert make_cache(shape, bounded, CPU).bytes == 1 << 20
+    with pytest.raises(EngineError, match="raise QDESK_KV_CACHE_MB"):
+        make_cache(replace(shape, layers=6400), bounded, CPU)
+
+
+async def test_a_later_start_loads_neither_compiler_nor_transformers(tiny_folder: Path, models_dir: Path) -> None:
+    """They would cost ten seconds."""
+    first = Qwen2Backend(tiny_settings(tiny_folder, models_dir))
+    await first.start(lambda _: None)
+    await first.stop()
+    program = f"""
+import asyncio, sys
+from pathlib import Path
+from engine.backends.qwen2 import Qwen2Backend
+from engine.settings import Settings
+
+async def main():
+    settings = Settings(model={str(tiny_folder)!r}, models_dir=Path({str(models_dir)!r}), device="cpu")
+    backend = Qwen2Backend(settings)
+    await backend.start(lambda _: None)
+    print(sorted({{"torch._dynamo", "torch._inductor", "transformers"}} & sys.modules.keys()))
+    await backend.stop()
+
+asyncio.run(main())
+"""
+    run = asyncio.to_thread(subprocess.run, [sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (await run).stdout.splitlines()[-1] == "[]"
