@@ -144,5 +144,5 @@ def test_on_a_phone_the_list_is_a_drawer(server: RunningServer, visit: Visit) ->
 def test_the_page_speaks_chinese(server: RunningServer, visit: Visit) -> None:
     page = visit(server, locale="zh-CN")
     expect(page.get_by_label("输入消息")).to_be_visible()
-    assert page.evaluate("document.documentElement.lang") == "zh-CN"
+    expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
     expect(page.locator("body")).not_to_contain_text(re.compile("Search|New chat|Settings"))

@@ -138,3 +138,16 @@ def test_signing_out_elsewhere_takes_the_page_away(server: RunningServer, visit:
     other.get_by_role("button", name="Sign out").click()
     expect(tab).to_have_url(re.compile("/login"))
     context.close()
+
+
+def test_what_the_model_no_longer_reads_is_marked(visit: Visit) -> None:
+    with running_server(max_context_tokens=64) as server:
+        page = visit(server)
+        for number in range(1, 4):
+            question = f"question {number} of ten words, which are all counted here"
+            ask(page, question)
+            expect(answer(page)).to_have_text(f"You said: {question}")
+        mark = page.get_by_text("Earlier messages are no longer read by the model")
+        expect(mark).to_have_count(1)
+        page.reload()
+        expect(page.locator(".turn").nth(1).get_by_text("Earlier messages are no longer read")).to_be_visible()
