@@ -34,6 +34,18 @@ class Update:
         return "".join(self.deltas)
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The figures of one finished request, without a word of its text. Seconds; `ended_s` is time.monotonic()."""
+
+    ended_s: float
+    status: Status
+    queue_s: float
+    ttft_s: float | None
+    total_s: float
+    completion_tokens: int
+
+
 class Job:
     def __init__(self, request: ChatRequest, *, model: str, quantization: str, queue_depth: int) -> None:
         self.request = request
@@ -183,6 +195,16 @@ class Job:
             started_at=at(self.started_s),
             first_token_at=at(self.first_token_s),
             finished_at=at(self.finished_s),
+        )
+
+    def outcome(self, status: Status) -> Outcome:
+        return Outcome(
+            ended_s=time.monotonic(),
+            status=status,
+            queue_s=self.started_s if self.started_s is not None else self.age_s,
+            ttft_s=self.first_token_s,
+            total_s=self.age_s,
+            completion_tokens=self.completion_tokens,
         )
 
     def _notify(self) -> None:

@@ -18,7 +18,8 @@ from loguru import logger
 
 from engine import hardware
 from engine.hardware import Hardware
-from engine.service import ChatService, Outcome
+from engine.job import Outcome
+from engine.service import ChatService
 from engine.types import Status
 
 EVERY_S = 1.0

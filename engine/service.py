@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections import Counter, deque
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from loguru import logger
@@ -18,7 +18,7 @@ from loguru import logger
 from engine.backends import Backend
 from engine.errors import BackendFailed, ContextOverflow, EngineError, InvalidRequest, NotReady
 from engine.gate import Gate, Limits, Ticket
-from engine.job import Job
+from engine.job import Job, Outcome
 from engine.progress import console
 from engine.recording import Recorder, Recording
 from engine.settings import Settings
@@ -29,18 +29,6 @@ ENDING_S = 10.0  # a stopping server waits no longer than this for a backend tha
 RECENT = 10_000  # finished requests kept for the figures on the admin page
 
 State = Literal["loading", "ready", "failed", "draining"]
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The figures of one finished request, without a word of its text. Seconds; `ended_s` is time.monotonic()."""
-
-    ended_s: float
-    status: Status
-    queue_s: float
-    ttft_s: float | None
-    total_s: float
-    completion_tokens: int
 
 
 class ChatService:
@@ -277,16 +265,7 @@ class ChatService:
 
     def _count(self, job: Job, status: Status) -> None:
         self.generated_tokens += job.completion_tokens
-        self.recent.append(
-            Outcome(
-                ended_s=time.monotonic(),
-                status=status,
-                queue_s=job.started_s if job.started_s is not None else job.age_s,
-                ttft_s=job.first_token_s,
-                total_s=job.age_s,
-                completion_tokens=job.completion_tokens,
-            )
-        )
+        self.recent.append(job.outcome(status))
 
     async def _all_closed(self) -> None:
         while self._tasks or self._closing:
@@ -299,4 +278,3 @@ class ChatService:
     def _fail(self, reason: str) -> None:
         logger.error("{}", reason)
         self._state, self._failure = "failed", reason
-

@@ -4,7 +4,6 @@ import asyncio
 import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -147,7 +146,7 @@ def test_a_role_and_a_password_are_changed(office: RunningServer, visit: Visit) 
     admin.get_by_role("dialog").get_by_label("New password").fill("another password")
     button(admin, "Set the password").click()
     expect(bob).to_have_url(office.url + "/login")
-    with closing(office.sign_in("bob", "another password")) as browser:
+    with office.sign_in("bob", "another password") as browser:
         assert browser.get("/account").status_code == 200
     assert audit(office, "user.role") == [("admin", "bob")] * 2
     assert audit(office, "user.password") == [("admin", "bob")]
@@ -182,7 +181,7 @@ def test_the_audit_trail_is_read_by_kind_and_by_person(office: RunningServer, vi
 @pytest.mark.parametrize("name", ["ada", "rita"])
 @pytest.mark.parametrize("path", ["/admin", "/admin/people", "/admin/audit"])
 def test_others_get_none_of_it(office: RunningServer, name: str, path: str) -> None:
-    with closing(office.sign_in(name)) as browser:
+    with office.sign_in(name) as browser:
         answer = browser.get(path)
         assert answer.status_code == 403
         assert "Audit trail" not in answer.text
@@ -220,7 +219,7 @@ def test_who_is_no_administrator_any_more_is_led_away(office: RunningServer, vis
     button(people, "Disable: ada").click()
     expect(people).to_have_url(office.url + "/")
     assert ("chief", "ada") not in audit(office, "user.disable")
-    with closing(office.sign_in("ada")) as browser:
+    with office.sign_in("ada") as browser:
         assert browser.get("/account").status_code == 200
     admin.get_by_label("Role: chief").select_option("admin")
     expect(admin.get_by_label("Role: chief")).to_have_value("admin")

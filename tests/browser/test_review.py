@@ -5,7 +5,6 @@ import io
 import json
 import re
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from urllib.parse import quote
@@ -254,7 +253,7 @@ def test_the_page_speaks_chinese(server: RunningServer, visit: Visit) -> None:
 
 
 def test_the_list_is_exported_as_filtered(server: RunningServer) -> None:
-    with closing(server.sign_in("rita")) as client:
+    with server.sign_in("rita") as client:
         lines = client.get("/review/export?format=jsonl&person=王小明&text=tail+question")
         table = client.get("/review/export?format=csv&source=api")
         assert client.get("/review/export?format=xlsx").status_code == 400

@@ -123,7 +123,7 @@ def test_an_address_with_an_attack_is_harmless(server: RunningServer, visit: Vis
 
 
 def test_staff_get_no_review_page(server: RunningServer, visit: Visit) -> None:
-    with closing(server.sign_in("ada")) as client:
+    with server.sign_in("ada") as client:
         for address in ("/review", "/review?open=x0", "/review/export?format=csv"):
             answer = client.get(address)
             assert answer.status_code == 403

@@ -11,8 +11,8 @@ import pytest
 from engine import hardware, monitor
 from engine.errors import QueueFull
 from engine.hardware import Hardware
+from engine.job import Outcome
 from engine.monitor import WINDOW_S, Monitor, Sample, Spread, figures, percentile, spread
-from engine.service import Outcome
 from engine.types import Status
 from tests.engine.kit import UnrulyBackend, assert_empty, ended, question, running, service_on, until
 

@@ -11,7 +11,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from starlette.requests import Request
 from starlette.responses import Response
 
-from engine.service import ChatService, Outcome
+from engine.job import Outcome
+from engine.service import ChatService
 from engine.types import Status
 from ui.api.errors import ApiError
 from ui.desk import Desk

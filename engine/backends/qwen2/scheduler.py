@@ -16,7 +16,7 @@ from typing import TypeVar
 
 PATIENCE = 1.75  # prefill in a step that decodes, in decode times
 LONGEST_STEP_S = 0.25  # of prefill alone: how long a new request or a cancellation may have to wait
-FEWEST, MOST = 8, 512  # tokens of prefill in a step, whatever they cost
+FEWEST, MOST = 16, 512  # tokens of prefill in a step, whatever they cost
 SHARE = 0.25  # of a step's prefill, for the one that has waited longest
 SMOOTHING = 0.2  # weight of the newest measurement
 

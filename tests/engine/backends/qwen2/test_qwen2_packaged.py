@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 from transformers import DynamicCache, Qwen2Config, Qwen2ForCausalLM
 
 from engine.backends.qwen2 import weights
@@ -57,7 +58,7 @@ class Both:
 
 @pytest.fixture(scope="module")
 def both() -> Both:
-    """Our model, and transformers' with the very same 4-bit weights, unpacked."""
+    """Our model, and transformers' with the very same 4-bit weights, unpacked, in float32 arithmetic."""
     settings = Settings(model="packaged", device="cpu")
     source = weights.resolve(settings, lambda _: None)
     folder = ready_folder(source, "nf4", settings.models_dir, CPU, lambda _: None)
@@ -66,7 +67,7 @@ def both() -> Both:
 
 
 def _transformers(model: Qwen2) -> Qwen2ForCausalLM:
-    """Transformers' model around our tensors, without a copy."""
+    """Transformers' model around our weights, with exact arithmetic: what both should come to."""
     shape = model.shape
     with torch.device("meta"):
         theirs = Qwen2ForCausalLM(_config(shape)).bfloat16()
@@ -90,7 +91,7 @@ def _transformers(model: Qwen2) -> Qwen2ForCausalLM:
         state |= {f"{name}input_layernorm.weight": layer.norm1, f"{name}post_attention_layernorm.weight": layer.norm2}
     theirs.load_state_dict(state, assign=True)
     theirs.model.rotary_emb = type(theirs.model.rotary_emb)(_config(shape))  # its table is no parameter
-    theirs.eval()
+    theirs.float().eval()
     return theirs
 
 
@@ -181,7 +182,7 @@ def test_the_4_bit_head_costs_little(both: Both, text: str) -> None:
     hidden = both.theirs.model(ids[None]).last_hidden_state[0, :-1]
 
     def perplexity(head: Tensor) -> float:
-        return math.exp(torch.nn.functional.cross_entropy((hidden @ head.T).float(), ids[1:]).item())
+        return math.exp(cross_entropy(hidden @ head.float().T, ids[1:]).item())
 
     assert perplexity(_dense(both.ours.head).weight) < 1.02 * perplexity(plain)
 

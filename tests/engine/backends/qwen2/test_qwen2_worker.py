@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from engine.backends.qwen2.kvcache import KVCache
-from engine.backends.qwen2.model import Qwen2
+from engine.backends.qwen2.model import Piece, Qwen2
 from engine.backends.qwen2.stream import Stream
 from engine.backends.qwen2.tokens import Tokens
 from engine.backends.qwen2.worker import Worker
@@ -215,10 +215,26 @@ async def test_a_cached_prefix_gives_the_same_answer(start_worker: StartWorker, 
 
 
 async def test_batched_answers_equal_single_ones(start_worker: StartWorker, tiny_model: Qwen2) -> None:
+    """Token by token, up to a choice between two tokens that lie within bfloat16 noise of each other."""
     prompts = [[(i * k) % 256 for i in range(10 + 3 * k)] for k in range(1, 9)]
     worker = start_worker(tiny_model, KVCache(tiny_model.shape, 8, 128, CPU))
-    single = [text_of(await events_of(worker.open(list(prompt), GREEDY, 24))) for prompt in prompts]
+    single = []
+    for prompt in prompts:
+        single.append(worker.open(prompt, GREEDY, 24))
+        await events_of(single[-1])
     worker = start_worker(tiny_model, KVCache(tiny_model.shape, 8, 128, CPU))
-    streams = [worker.open(list(prompt), GREEDY, 24) for prompt in prompts]
-    assert [text_of(await events_of(stream)) for stream in streams] == single
-    assert len(set(single)) > 4
+    batched = [worker.open(prompt, GREEDY, 24) for prompt in prompts]
+    for alone, together in zip(single, batched, strict=True):
+        await events_of(together)
+        assert parts_only_at_a_tie(tiny_model, alone.tokens, together.tokens)
+    assert len({tuple(stream.tokens) for stream in batched}) == len(prompts)
+    assert sum(alone.tokens == together.tokens for alone, together in zip(single, batched, strict=True)) >= 5
+
+
+def parts_only_at_a_tie(model: Qwen2, one: list[int], other: list[int]) -> bool:
+    """Whether two answers are the same, or the first tokens that differ have the same logit but for the noise."""
+    parting = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
+    if parting is None:
+        return len(one) == len(other)
+    logits = model.step([Piece(0, 0, one[:parting], logits=True)], KVCache(model.shape, 1, 128, CPU))[0].float()
+    return bool((logits[one[parting]] - logits[other[parting]]).abs() < 0.05 * logits.std())
