@@ -261,20 +261,20 @@ def _cell(tag: str, token: Token) -> str:
 
 def _code(code: str, language: str) -> str:
     lexer = _lexer(language) if language and len(code) <= LARGEST_HIGHLIGHT else None
-    inner = str(highlight(code, lexer, _formatter)) if lexer else escape(code)  # type: ignore[no-untyped-call]  # pygments has no types
+    inner = str(highlight(code, lexer, _formatter)) if lexer else escape(code)
     return f'<pre data-language="{escape(language)}" tabindex="0"><code>{inner}</code></pre>\n'
 
 
 @lru_cache(maxsize=64)
 def _lexer(language: str) -> Lexer | None:
     try:
-        lexer: Lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)  # type: ignore[no-untyped-call]  # as above
+        lexer: Lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
     except ClassNotFound:
         return None
     return lexer
 
 
-_formatter = HtmlFormatter(nowrap=True)  # type: ignore[no-untyped-call]  # as above
+_formatter = HtmlFormatter(nowrap=True)
 _parser = MarkdownIt("commonmark", {"html": False, "breaks": False}, renderer_cls=_Renderer)
 # Reference definitions may come after their use, so that nothing before them could ever be finished.
 _parser.enable(["table", "strikethrough"]).disable("reference")
