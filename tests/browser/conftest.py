@@ -9,7 +9,6 @@ Every page that `visit` opens is watched: a script error, or a request to any ot
 
 import shutil
 from collections.abc import Iterator
-from contextlib import closing
 from typing import Protocol
 
 import httpx
@@ -69,7 +68,7 @@ def visit(chromium: Browser, sessions: dict[tuple[str, str], httpx.Cookies]) -> 
         server: RunningServer, path: str = "/", *, name: str = "admin", password: str = PASSWORD, **options: object
     ) -> Page:
         if (server.url, name) not in sessions:
-            with closing(server.sign_in(name, password)) as client:
+            with server.sign_in(name, password) as client:
                 sessions[server.url, name] = client.cookies
         context = chromium.new_context(**{"locale": "en-GB", **options})  # type: ignore[arg-type]  # new_context checks
         contexts.append(context)
