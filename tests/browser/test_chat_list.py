@@ -1,16 +1,12 @@
 """The list of conversations: search, rename, delete and undo, moving between them, and nobody else's."""
 
-import asyncio
 import re
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from storage import Store
 from tests.browser.conftest import Visit
-from tests.server import PASSWORD, RunningServer, running_server
-from ui.passwords import Passwords
+from tests.server import RunningServer, running_server
 
 pytestmark = pytest.mark.browser
 
@@ -105,11 +101,8 @@ def test_search_finds_titles_and_texts_and_two_chinese_characters(server: Runnin
     expect(listed(page).filter(has_text="Something else altogether")).to_be_visible()
 
 
-def test_nobody_sees_what_is_somebody_elses(visit: Visit, tmp_path_factory: pytest.TempPathFactory) -> None:
-    data_dir = tmp_path_factory.mktemp("data")
-    with ThreadPoolExecutor() as thread:  # this one has Playwright's event loop
-        thread.submit(asyncio.run, _make_accounts(f"sqlite:///{data_dir / 'qdesk.db'}", "ada", "bob")).result()
-    with running_server(data_dir) as server:
+def test_nobody_sees_what_is_somebody_elses(visit: Visit) -> None:
+    with running_server(accounts={"ada": "staff", "bob": "staff"}) as server:
         page = visit(server, name="ada")
         ask(page, "A secret of mine")
         other = visit(server, name="bob")
@@ -118,14 +111,6 @@ def test_nobody_sees_what_is_somebody_elses(visit: Visit, tmp_path_factory: pyte
         expect(other.get_by_text("secret")).to_have_count(0)
         other.get_by_label("Search").fill("secret")
         expect(other.get_by_text("Nothing found.")).to_be_visible()
-
-
-async def _make_accounts(database: str, *names: str) -> None:
-    store = Store(database)
-    store.open()
-    for name in names:
-        await store.users.create(name, await Passwords().hash(PASSWORD), "staff")
-    await asyncio.to_thread(store.close)
 
 
 def test_on_a_phone_the_list_is_a_drawer(server: RunningServer, visit: Visit) -> None:
