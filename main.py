@@ -7,7 +7,7 @@ from engine.monitor import Monitor
 from engine.service import ChatService
 from engine.settings import Settings, load
 from storage import Store
-from ui import api
+from ui.api.all import register as register_api
 from ui.auth import Auth
 from ui.desk import Desk
 from ui.entry import Entry
@@ -31,7 +31,7 @@ def build(settings: Settings) -> Desk:
     app.add_static_files("/static", STATIC, max_cache_age=365 * 24 * 3600)
     for page in (login, account, chat, review, admin):
         page.register(desk)
-    api.register(desk, VERSION)  # after the pages: POST / would be lost to a page at the same path
+    register_api(desk, VERSION)  # after the pages: POST / would be lost to a page at the same path
     return desk
 
 

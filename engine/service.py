@@ -11,7 +11,7 @@ import time
 from collections import Counter, deque
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal
 
 from loguru import logger
 
@@ -20,23 +20,15 @@ from engine.errors import BackendFailed, ContextOverflow, EngineError, InvalidRe
 from engine.gate import Gate, Limits, Ticket
 from engine.job import Job
 from engine.progress import console
+from engine.recording import Recorder, Recording
 from engine.settings import Settings
 from engine.types import ChatRequest, Exchange, Progress, Status
 
 SAVE_EVERY_S = 1.0  # a running answer's text so far goes into its row this often
-FINAL_WRITE_S = 5.0  # the end of an answer is announced when its row is written, or after this long
 ENDING_S = 10.0  # a stopping server waits no longer than this for a backend that does not let go of its streams
 RECENT = 10_000  # finished requests kept for the figures on the admin page
 
 State = Literal["loading", "ready", "failed", "draining"]
-
-
-class Recorder(Protocol):
-    """Where exchanges are written down. Never blocks; `None` from `health` means that writing works."""
-
-    def record(self, exchange: Exchange) -> "asyncio.Future[None]": ...
-
-    def health(self) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +48,12 @@ class ChatService:
         self.settings = settings
         self.backend = backend
         self.recorder = recorder
+        self._recording = Recording(recorder)
         self.gate = Gate(
             Limits(settings.max_concurrent_requests, settings.max_waiting_requests, settings.max_requests_per_user)
         )
         self.max_new_tokens = settings.max_new_tokens
-        self.jobs: dict[str, Job] = {}  # those that have not ended, in order of arrival
+        self.jobs: dict[str, Job] = {}  # those whose final row is not written yet, in order of arrival
         self.recent: deque[Outcome] = deque(maxlen=RECENT)
         self.refused: Counter[str] = Counter()  # by error code
         self.generated_tokens = 0
@@ -171,7 +164,7 @@ class ChatService:
         job = Job(request, model=self.backend.model, quantization=self.backend.quantization, queue_depth=depth)
         self.jobs[job.id] = self._tickets[ticket] = job
         self._admitted[job.id] = asyncio.Event()
-        self._record(job.exchange())
+        self._recording.write(job.exchange())
         task = asyncio.create_task(self._run(job, ticket), name=f"job {job.id}")
         self._tasks[job.id] = task
         task.add_done_callback(lambda task: self._ended(job, ticket, task))
@@ -184,13 +177,14 @@ class ChatService:
         async with asyncio.timeout(self.settings.request_timeout_s):
             await self._admitted[job.id].wait()
             job.run()
-            self._record(job.exchange())
+            row = self._recording.write(job.exchange())
             saved = time.monotonic()
             async with aclosing(self.backend.stream(job.request)) as events:
                 async for event in events:
+                    await self._recording.settled(row)  # nobody sees a token of an exchange that is not in the log
                     job.take(event)
                     if time.monotonic() - saved >= SAVE_EVERY_S:
-                        self._record(job.exchange())
+                        self._recording.write(job.exchange())
                         saved = time.monotonic()
             if job.finish_reason is None:
                 raise BackendFailed("The engine broke this answer off.")
@@ -201,7 +195,7 @@ class ChatService:
             self.gate.measure(time.monotonic() - ticket.admitted_at)
         self._leave(ticket)
         exchange = job.finish(status, error)
-        for by_job in (self.jobs, self._tasks, self._endings, self._admitted):
+        for by_job in (self._tasks, self._endings, self._admitted):
             by_job.pop(job.id, None)
         self._count(job, status)
         closing = asyncio.create_task(self._close(job, exchange), name=f"close {job.id}")
@@ -211,9 +205,9 @@ class ChatService:
     async def _close(self, job: Job, exchange: Exchange) -> None:
         """Write the final row, then tell the followers: what was seen to be finished survives a crash."""
         try:
-            if written := self._record(exchange):
-                await asyncio.wait([written], timeout=FINAL_WRITE_S)
+            await self._recording.settled(self._recording.write(exchange))
         finally:
+            del self.jobs[job.id]
             job.close(exchange.status)
 
     def _how_it_ended(self, job: Job, task: asyncio.Task[None]) -> tuple[Status, EngineError | None]:
@@ -234,16 +228,6 @@ class ChatService:
             case error:
                 logger.opt(exception=error).error("request {} failed", job.id)
                 return Status.FAILED, BackendFailed("The engine failed while it worked on this request.")
-
-    def _record(self, exchange: Exchange) -> "asyncio.Future[None] | None":
-        """Hand a row to the recorder. Its failure is logged and never becomes the request's."""
-        try:
-            written = self.recorder.record(exchange)
-        except Exception as error:
-            logger.opt(exception=error).error("exchange {} is not written", exchange.id)
-            return None
-        written.add_done_callback(lambda written: _log_failure(written, exchange.id))
-        return written
 
     # --- odds and ends ---
 
@@ -316,7 +300,3 @@ class ChatService:
         logger.error("{}", reason)
         self._state, self._failure = "failed", reason
 
-
-def _log_failure(written: "asyncio.Future[None]", id: str) -> None:
-    if not written.cancelled() and (error := written.exception()):
-        logger.error("exchange {} is not written: {!r}", id, error)

@@ -183,11 +183,11 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeFilter:
-    """Every field that is set must match. `text` is looked for in prompt and answer, two characters included."""
+    """Every field that is set must match. Each word of `text` must be in prompt or answer; one character is enough."""
 
     person: str | None = None  # user id
-    since: datetime | None = None
-    until: datetime | None = None
+    since: datetime | None = None  # asked then or later
+    until: datetime | None = None  # asked before
     status: Status | None = None
     source: Source | None = None
     text: str = ""

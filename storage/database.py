@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlmodel import Session
 
-from storage.errors import SearchTooSlow, StorageError
-from storage.writer import Work, Writer
+from storage.errors import SearchTooSlow, StorageError, StorageUnavailable
+from storage.writer import Work, Writer, is_trouble, sentence
 
 R = TypeVar("R")
 
@@ -48,11 +48,11 @@ class Database:
         return result
 
     async def read(self, work: Callable[[Session], R]) -> R:
-        """Run `work` on a reader thread, on one consistent state of the database."""
+        """Run `work` on a reader thread, on one consistent state of the database. Raises StorageUnavailable."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
 
     async def search(self, work: Callable[[Session], R]) -> R:
-        """The same for work that may look through many rows. Raises SearchTooSlow after SEARCH_LIMIT_S seconds."""
+        """The same for work that may look through many rows; raises SearchTooSlow after SEARCH_LIMIT_S seconds."""
         return await asyncio.get_running_loop().run_in_executor(self._searchers, self._search, work)
 
     async def write(self, work: Work[R]) -> R:
@@ -90,12 +90,26 @@ class Database:
             connection.close()
 
     def _read(self, work: Callable[[Session], R]) -> R:
-        with Session(self._read_engine) as session:
+        with _told_in_a_sentence(), Session(self._read_engine) as session:
             return work(session)
 
     def _search(self, work: Callable[[Session], R]) -> R:
-        with Session(self._read_engine) as session, _time_limit(session.connection(), SEARCH_LIMIT_S):
+        with (
+            _told_in_a_sentence(),
+            Session(self._read_engine) as session,
+            _time_limit(session.connection(), SEARCH_LIMIT_S),
+        ):
             return work(session)
+
+
+@contextmanager
+def _told_in_a_sentence() -> Iterator[None]:
+    try:
+        yield
+    except sa.exc.DBAPIError as error:
+        if is_trouble(error):
+            raise StorageUnavailable(sentence(error)) from error
+        raise
 
 
 @contextmanager

@@ -6,7 +6,7 @@ class StorageError(Exception):
 
 
 class StorageUnavailable(StorageError):
-    """A change could not be written in time (disk full, database locked). It has not been made and will not be."""
+    """The database is in trouble (full disk, foreign lock, server away). A change was not made and will not be."""
 
 
 class SearchTooSlow(StorageError):

@@ -118,7 +118,7 @@ class Exchanges:
         return deleted
 
     def opened(self, session: Session) -> int:
-        """Mark what a crash left unfinished as interrupted, keeping its text; return how many."""
+        """For the store when it opens: mark what a crash left unfinished as interrupted, with its text. How many?"""
         self._indexed = sa.inspect(session.connection()).has_table("exchanges_search")
         change = (
             sa.update(ExchangeTable)
@@ -243,7 +243,10 @@ def _empty_conversations(session: Session, when: datetime) -> None:
 
 
 def _merge_index(session: Session, pages: int) -> bool:
-    """Merge a piece of the search index. False: there was nothing left to do."""
+    """Merge a piece of the search index. False: there was nothing left to do.
+
+    FTS5's own option "secure-delete" would spare this, but SQLite before 3.42 cannot read the index any more then.
+    """
     connection = session.connection()
     before: int = connection.exec_driver_sql("SELECT total_changes()").scalar_one()
     merge = sa.text("INSERT INTO exchanges_search (exchanges_search, rank) VALUES ('merge', :pages)")

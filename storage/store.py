@@ -6,14 +6,18 @@
     store.close()                                  # writes what is queued, then closes
 
 Every method that touches the database is async and runs on the writer thread (writes) or a reader thread (reads);
-`exchanges.record` alone is a plain call that queues and returns a future.
+`exchanges.record` alone is a plain call that queues and returns a future, and `exchanges.health` one that looks.
+
+What they raise: StorageUnavailable when the database is in trouble (a change waits ten seconds for the trouble to end
+and is then withdrawn for good; recorded exchanges wait as long as it takes), SearchTooSlow from searches, ValueError
+for a cursor that is not one of that list. Each carries a sentence that may be shown to people.
 
     users     create(name, password_hash, role) -> User | None           None: the name is taken
               create_first(name, password_hash) -> User | None          the first admin; None: there is one already
               get(id) / by_name(name) -> User | None
               password_hash(name) -> tuple[User, str] | None
               list() -> list[User] · count() -> int
-              set_role(id, role) / set_disabled(id, flag) -> bool         False: that is the last administrator
+              set_role(id, role) / set_disabled(id, flag) -> bool         False: the last administrator, or nobody
               set_password(id, password_hash)
               set_preferences(id, *, language=None, theme=None)           None = leave as it is
               seen(id)
@@ -36,11 +40,11 @@ Every method that touches the database is async and runs on the writer thread (w
               health() -> str | None
               get(id) -> Exchange | None
               conversation(conversation_id) -> list[Exchange]             for reviewers: anybody's, deleted or not
-              search(filter, *, limit=50, cursor=None) -> Page[ExchangeRow]
+              search(filter, *, limit=50, cursor=None) -> Page[ExchangeRow]      newest first
               usage(since) -> dict[str, tuple[int, int]]                  by user id: requests, completion tokens
               delete_before(when) -> int                            retention; leaves the search index too
     audit     add(actor, action, target="", detail="")
-              list(*, action="", actor="", limit=100, cursor=None) -> Page[AuditEntry]
+              list(*, action="", actor="", limit=100, cursor=None) -> Page[AuditEntry]   action: its beginning
     options   get(name) -> str | None · set(name, value)                  what admins change live, kept over restarts
 """
 

@@ -159,7 +159,7 @@ class Writer:
         return outcomes
 
     def _put_back(self, error: Exception) -> None:
-        reason = _sentence(error)
+        reason = sentence(error)
         if self._trouble != reason:
             logger.warning("writing to the database is held up: {}", reason)
         with self._wake:
@@ -198,7 +198,7 @@ def _run_alone(connection: sa.Connection, work: Work[R]) -> tuple[R | None, Exce
         result = work(session)
         session.commit()  # releases the savepoint; the batch is committed later
     except Exception as error:
-        if _is_trouble(error):
+        if is_trouble(error):
             with suppress(sa.exc.DBAPIError):  # SQLite may have undone the transaction with all its savepoints
                 session.close()
             raise
@@ -216,7 +216,7 @@ def _probe(connection: sa.Connection) -> None:
         connection.execute(sa.text("DELETE FROM options WHERE name = :name"), name)
 
 
-def _is_trouble(error: Exception) -> bool:
+def is_trouble(error: Exception) -> bool:
     """Whether the database as a whole is in trouble, so that the same work may succeed later."""
     if not isinstance(error, sa.exc.DBAPIError):
         return False
@@ -225,11 +225,12 @@ def _is_trouble(error: Exception) -> bool:
     return error.connection_invalidated or isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError)
 
 
-def _sentence(error: Exception) -> str:
+def sentence(error: Exception) -> str:
+    """What is wrong with the database, for people."""
     cause = error.orig if isinstance(error, sa.exc.DBAPIError) else error
     if isinstance(cause, sqlite3.Error) and (known := _TROUBLE.get(_primary_code(cause))):
         return known
-    return f"The database cannot be written: {str(cause).strip()}"
+    return f"The database does not work: {str(cause).strip().partition(chr(10))[0]}"
 
 
 def _primary_code(error: sqlite3.Error) -> int:

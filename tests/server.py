@@ -55,15 +55,21 @@ class RunningServer:
         with closing(sqlite3.connect(f"file:{self.data_dir / 'qdesk.db'}?mode=ro", uri=True)) as database:
             return database.execute(sql, values).fetchall()
 
+    def change(self, sql: str, *values: object) -> None:
+        """Change the database beside the server, as an operator with a shell might."""
+        with closing(sqlite3.connect(self.data_dir / "qdesk.db", timeout=30)) as database, database:
+            database.execute(sql, values)
+
     def status_of(self, id: str) -> str:
         """The status of an exchange as it is recorded; "" where there is none."""
         return next((str(row[0]) for row in self.rows("select status from exchanges where id = ?", id)), "")
 
-    def sign_in(self, name: str = "admin", password: str = PASSWORD, **headers: str) -> httpx.Client:
-        """A browser without scripts that has signed in; close it after use."""
-        browser = httpx.Client(base_url=self.url, headers=headers, timeout=30)
-        assert sign_in(browser, name, password).status_code == 303
-        return browser
+    @contextmanager
+    def sign_in(self, name: str = "admin", password: str = PASSWORD, **headers: str) -> Iterator[httpx.Client]:
+        """A browser without scripts that has signed in."""
+        with httpx.Client(base_url=self.url, headers=headers, timeout=60) as browser:
+            assert sign_in(browser, name, password).status_code == 303
+            yield browser
 
 
 @contextmanager
@@ -175,7 +181,8 @@ def free_port() -> int:
 
 def form_token(page: str) -> str:
     """The token of the form on this page."""
-    found = re.search(r'name="form_token" value="(\w+)"', page)
+    plain, built = r'name="form_token" value="(\w+)"', r'"name":"form_token","value":"(\w+)"'
+    found = re.search(plain, page) or re.search(built, page)
     assert found, page
     return found[1]
 

@@ -56,7 +56,7 @@ def test_every_text_has_a_translation_and_gets_its_values(path: Path) -> None:
     for text, call in _says(path):
         where = f"{path.relative_to(UI)}:{call.lineno}"
         assert not isinstance(text, ast.JoinedStr | ast.BinOp), f"{where}: a text that is put together has no key"
-        if isinstance(text, ast.Constant) and text.value:
+        if isinstance(text, ast.Constant) and isinstance(text.value, str) and text.value:
             values = {keyword.arg for keyword in call.keywords}
             if None not in values:  # **values are not known here
                 assert values == (_names(text.value) if values else set()), f"{where}: {text.value!r}"

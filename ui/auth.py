@@ -16,16 +16,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from limits import parse
-from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
 from loguru import logger
 from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
 from engine.settings import Settings
 from ui.passwords import Passwords, TooManyHashes
+from ui.people import Caller as Caller
+from ui.people import Visitor as Visitor
 from ui.seal import Seal, open_seal, same
+from ui.tries import TooManyTries as TooManyTries
+from ui.tries import Tries
 
 if TYPE_CHECKING:
     from storage import Store
@@ -37,44 +38,9 @@ SEEN_EVERY = timedelta(minutes=1)  # how exact "last seen" is
 RECHECK_S = 10.0  # how often the store is asked whether sessions and accounts are still what memory says
 KEY_PREFIX = "sk-qdesk-"
 
-TRIES_HERE = parse("5/minute")  # wrong passwords for one account from one address
-TRIES_ACCOUNT = parse("60/hour")  # wrong passwords for one account from anywhere
-TRIES_ADDRESS = parse("60/5minutes")  # wrong passwords from one address, which may be a whole office
-
 
 class SignInFailed(Exception):
     """The name and the password do not belong together (or the account is disabled; one cannot tell)."""
-
-
-class TooManyTries(Exception):
-    """Wait before the next try."""
-
-
-@dataclass(frozen=True, slots=True)
-class Visitor:
-    """Who looks at a page."""
-
-    user: "User"
-    session_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who calls the API: an account by its key or its session, or (None) the operator by the fixed key."""
-
-    user: "User | None"
-
-    @property
-    def person(self) -> str | None:
-        return self.user.id if self.user else None
-
-    @property
-    def admin(self) -> bool:
-        return self.user is None or self.user.role == "admin"
-
-    @property
-    def name(self) -> str:
-        return self.user.name if self.user else ""
 
 
 @dataclass(slots=True)
@@ -101,7 +67,7 @@ class Auth:
         self._ids: dict[str, str] = {}  # token hash -> session id
         self._watchers: dict[str, set[Callable[[], None]]] = {}
         self._revocations = 0  # counts them, so that a look-up that was under way meanwhile is made again
-        self._limiter = MovingWindowRateLimiter(MemoryStorage())
+        self._tries = Tries()
         self._tasks: set[asyncio.Task[None]] = set()
 
     # --- signing in and out ---
@@ -110,7 +76,7 @@ class Auth:
         """Check the password and return the token of a new session. Raises SignInFailed or TooManyTries."""
         name = name.strip()
         account = name.casefold()
-        self._count_try(account, address)
+        self._tries.begin(account, address)
         found = await self.store.users.password_hash(name)
         user, stored = found if found else (None, None)
         try:
@@ -118,11 +84,10 @@ class Auth:
         except TooManyHashes:
             raise TooManyTries from None
         if not fits or user is None or user.disabled:
-            self._limiter.hit(TRIES_ACCOUNT, account)
-            self._limiter.hit(TRIES_ADDRESS, address)
+            self._tries.failed(account, address)
             logger.info("sign-in refused for {!r} from {}", name, address)
             raise SignInFailed
-        self._limiter.clear(TRIES_HERE, account, address)
+        self._tries.succeeded(account, address)
         if stored and self.passwords.outdated(stored):
             await self.store.users.set_password(user.id, await self.passwords.hash(password))
         return await self.start_session(user, agent)
@@ -130,13 +95,13 @@ class Auth:
     async def change_password(self, visitor: Visitor, old: str, new: str) -> bool:
         """Set another password and end the person's other sessions; False when `old` is wrong. Raises TooManyTries."""
         user, account = visitor.user, visitor.user.name.casefold()
-        self._count_try(account, visitor.session_id)
+        self._tries.begin(account, visitor.session_id)
         found = await self.store.users.password_hash(user.name)
         try:
             if not await self.passwords.verify(found[1] if found else None, old):
-                self._limiter.hit(TRIES_ACCOUNT, account)
+                self._tries.failed(account, visitor.session_id)
                 return False
-            self._limiter.clear(TRIES_HERE, account, visitor.session_id)
+            self._tries.succeeded(account, visitor.session_id)
             await self.store.users.set_password(user.id, await self.passwords.hash(new))
         except TooManyHashes:
             raise TooManyTries from None
@@ -160,12 +125,6 @@ class Auth:
     async def sign_out_everywhere(self, user_id: str) -> None:
         await self.store.sessions.end_all(user_id)
         self._revoke([id for id, live in self._live.items() if live.user.id == user_id])
-
-    def _count_try(self, account: str, address: str) -> None:
-        room = self._limiter.test(TRIES_ACCOUNT, account) and self._limiter.test(TRIES_ADDRESS, address)
-        if not room or not self._limiter.hit(TRIES_HERE, account, address):
-            logger.warning("too many sign-ins for {!r} from {}", account, address)
-            raise TooManyTries
 
     # --- who asks ---
 
@@ -283,13 +242,17 @@ class Auth:
                 logger.warning("sessions could not be checked: {!r}", error)
 
     async def recheck(self) -> None:
-        """Take over roles, end what has expired, and what was disabled or ended past this process."""
+        """Take over roles, and end what has expired, or was disabled or ended past this process."""
         users = {user.id: user for user in await self.store.users.list()}
+        known = dict(self._live)
+        kept: set[str] = set()
+        for user_id in {live.user.id for live in known.values()} & users.keys():
+            kept |= {session.id for session in await self.store.sessions.list(user_id)}
         now = datetime.now(UTC)
         over = []
-        for session_id, live in list(self._live.items()):
+        for session_id, live in known.items():
             user = users.get(live.user.id)
-            if user is None or user.disabled or live.expired(now):
+            if session_id not in kept or user is None or user.disabled or live.expired(now):
                 over.append(session_id)
             else:
                 live.user = user

@@ -104,6 +104,8 @@ def _to_login(scope: Scope) -> Response:
     if scope["type"] == "websocket" or scope["path"].startswith("/_nicegui_ws"):
         return Response(status_code=403)
     wanted = scope["path"] if scope["method"] in SAFE else "/"
+    if wanted != "/" and scope["query_string"]:
+        wanted += "?" + scope["query_string"].decode("latin-1")
     return RedirectResponse(f"/login?next={quote(own_path(wanted))}" if wanted != "/" else "/login", 303)
 
 

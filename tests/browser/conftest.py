@@ -7,6 +7,7 @@
 Every page that `visit` opens is watched: a script error, or a request to any other host, fails the test.
 """
 
+import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Protocol
@@ -17,7 +18,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 from tests.server import PASSWORD, RunningServer, running_server
 
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
 
 
@@ -37,6 +38,8 @@ class Visit(Protocol):
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("no Chromium is found; on Debian: apt-get install chromium fonts-noto-cjk")
     with sync_playwright() as playwright:
         expect.set_options(timeout=20_000)  # the machine may be busy
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)

@@ -3,6 +3,8 @@
 import asyncio
 import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,8 @@ PEOPLE: dict[str, UserRole] = {"ada": "staff", "bob": "staff", "rita": "reviewer
 def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """A server with one running place, and four people beside `admin`; all of them use the same password."""
     folder = tmp_path_factory.mktemp("office")
-    asyncio.run(make_people(folder))
+    with ThreadPoolExecutor(1) as aside:  # Playwright keeps a loop of its own in this thread
+        aside.submit(lambda: asyncio.run(make_people(folder))).result()
     with running_server(folder, max_concurrent_requests=1) as server:
         yield server
 
@@ -33,7 +36,7 @@ async def make_people(folder: Path) -> None:
     store.open()
     hashed = await Passwords().hash(PASSWORD)
     for name, role in {"admin": "admin", **PEOPLE}.items():
-        await store.users.create(name, hashed, role)  # type: ignore[arg-type]  # a role, as PEOPLE says
+        await store.users.create(name, hashed, role)
     store.close()
 
 
@@ -144,18 +147,20 @@ def test_a_role_and_a_password_are_changed(office: RunningServer, visit: Visit) 
     admin.get_by_role("dialog").get_by_label("New password").fill("another password")
     button(admin, "Set the password").click()
     expect(bob).to_have_url(office.url + "/login")
-    with office.sign_in("bob", "another password") as browser:
+    with closing(office.sign_in("bob", "another password")) as browser:
         assert browser.get("/account").status_code == 200
     assert audit(office, "user.role") == [("admin", "bob")] * 2
     assert audit(office, "user.password") == [("admin", "bob")]
 
 
-def test_the_last_administrator_stays(server: RunningServer, visit: Visit) -> None:
+@pytest.mark.parametrize("way", ["disable", "demote"])
+def test_the_last_administrator_stays(server: RunningServer, visit: Visit, way: str) -> None:
     page = visit(server, "/admin/people")
-    button(page, "Disable: admin").click()
+    if way == "disable":
+        button(page, "Disable: admin").click()
+    else:
+        page.get_by_label("Role: admin").select_option("staff")
     expect(page.get_by_text("That is the last administrator.")).to_be_visible()
-    page.get_by_label("Role: admin").select_option("staff")
-    expect(page.get_by_text("That is the last administrator.")).to_have_count(2)
     expect(page.get_by_label("Role: admin")).to_have_value("admin")
     expect(row(page, "admin")).to_contain_text("active")
 
@@ -177,7 +182,7 @@ def test_the_audit_trail_is_read_by_kind_and_by_person(office: RunningServer, vi
 @pytest.mark.parametrize("name", ["ada", "rita"])
 @pytest.mark.parametrize("path", ["/admin", "/admin/people", "/admin/audit"])
 def test_others_get_none_of_it(office: RunningServer, name: str, path: str) -> None:
-    with office.sign_in(name) as browser:
+    with closing(office.sign_in(name)) as browser:
         answer = browser.get(path)
         assert answer.status_code == 403
         assert "Audit trail" not in answer.text
@@ -187,6 +192,7 @@ def test_a_socket_of_somebody_else_cannot_press_an_administrators_buttons(office
     admin, ada, bob = visit(office, "/admin"), visit(office, name="ada"), visit(office, name="bob")
     ask(ada, "long")
     expect(row(admin, "ada")).to_contain_text("answering")
+    bob.wait_for_function("window.socket?.connected")
     stolen = admin.evaluate("window.clientId")
     sent = admin.evaluate(
         """() => new Promise(done => {
@@ -214,7 +220,7 @@ def test_who_is_no_administrator_any_more_is_led_away(office: RunningServer, vis
     button(people, "Disable: ada").click()
     expect(people).to_have_url(office.url + "/")
     assert ("chief", "ada") not in audit(office, "user.disable")
-    with office.sign_in("ada") as browser:
+    with closing(office.sign_in("ada")) as browser:
         assert browser.get("/account").status_code == 200
     admin.get_by_label("Role: chief").select_option("admin")
     expect(admin.get_by_label("Role: chief")).to_have_value("admin")
@@ -223,5 +229,5 @@ def test_who_is_no_administrator_any_more_is_led_away(office: RunningServer, vis
 def test_in_chinese_nothing_stays_english(office: RunningServer, visit: Visit) -> None:
     page = visit(office, "/admin", locale="zh-CN")
     expect(page.get_by_role("heading", name="限额")).to_be_visible()
-    for text in ("Running", "Waiting", "Machine", "Limits", "Throughput"):
+    for text in ("Running now", "Waiting now", "Machine", "Limits", "Throughput"):
         expect(page.get_by_text(text, exact=True)).to_have_count(0)

@@ -53,9 +53,16 @@ FOREIGN = ".inbox :is(script, img, iframe, object, embed, form:not(.inbox-filter
 
 # To be run in a reviewer's page: the message that its browser sends to open an exchange.
 OPENING = """() => {
-    const [id, inbox] = Object.entries(mounted_app.elements).find(([, e]) => e.events.some((event) => event.type === "sent"));
+    const isInbox = ([, element]) => element.events.some((event) => event.type === "sent");
+    const [id, inbox] = Object.entries(mounted_app.elements).find(isInbox);
     const listener_id = inbox.events.find((event) => event.type === "open").listener_id;
     return { id: Number(id), client_id: window.clientId, listener_id, args: [JSON.stringify({ n: 1, id: "x0" })] };
+}"""
+
+# To be run in the page until it is true: search, and see whether there is a notice.
+SEARCH_AGAIN = """() => {
+    document.querySelector(".inbox-filters").requestSubmit();
+    return document.querySelector(".inbox-notice");
 }"""
 
 
@@ -85,7 +92,7 @@ def _attack(n: int, text: str) -> Exchange:
 
 def test_nothing_that_people_or_models_wrote_runs_here(server: RunningServer, visit: Visit) -> None:
     page = visit(server, "/review", name="rita")
-    page.evaluate("window.pwned = () => { window.wasPwned = true }")
+    page.evaluate("() => { window.pwned = () => { window.wasPwned = true } }")
     rows = page.locator(".inbox-row")
     expect(rows).to_have_count(len(HOSTILE))
     for n, text in enumerate(HOSTILE):
@@ -116,13 +123,13 @@ def test_an_address_with_an_attack_is_harmless(server: RunningServer, visit: Vis
 
 
 def test_staff_get_no_review_page(server: RunningServer, visit: Visit) -> None:
-    with server.sign_in("ada") as client:
+    with closing(server.sign_in("ada")) as client:
         for address in ("/review", "/review?open=x0", "/review/export?format=csv"):
             answer = client.get(address)
             assert answer.status_code == 403
             assert HOSTILE_NAME not in answer.text
-    page = visit(server, "/", name="ada")
-    expect(page.get_by_role("link", name="Chat", exact=True)).to_be_visible()
+    page = visit(server, "/account", name="ada")
+    expect(page.get_by_role("link", name="Account")).to_be_visible()
     expect(page.get_by_role("link", name="Review")).to_have_count(0)
 
 
@@ -153,10 +160,7 @@ def test_a_page_that_was_open_shows_nothing_more_to_somebody_who_lost_the_role(
     # The server looks at the accounts every ten seconds.
     notice = page.get_by_text("You may no longer read the log.")
     expect(notice).to_be_hidden()
-    page.wait_for_function(
-        "() => { document.querySelector('.inbox-filters').requestSubmit(); return document.querySelector('.inbox-notice') }",
-        polling=1000,
-    )
+    page.wait_for_function(SEARCH_AGAIN, polling=1000)
     expect(notice).to_be_visible()
     before = len(audit(server, "review.open"))
     page.locator("#row-x0").click()

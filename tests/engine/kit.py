@@ -91,6 +91,12 @@ async def service_on(backend: ScriptedBackend | None = None, **settings: object)
     return service
 
 
+def parts(service: ChatService) -> tuple[UnrulyBackend, MemoryRecorder]:
+    assert isinstance(service.backend, UnrulyBackend)
+    assert isinstance(service.recorder, MemoryRecorder)
+    return service.backend, service.recorder
+
+
 def question(prompt: str = "hello", person: str | None = "ada", source: Source = "api") -> ChatRequest:
     return ChatRequest(messages=(Message("user", prompt),), person=person, source=source)
 

@@ -1,45 +1,24 @@
 """The service on a scripted backend: every way out of a request, and what each leaves behind (nothing)."""
 
 import asyncio
-from collections.abc import AsyncGenerator
 
 import pytest
 
-from engine import service as service_module
-from engine.backends.scripted import ScriptedBackend
-from engine.errors import BackendFailed, ContextOverflow, EngineError, InvalidRequest, NotReady, QueueFull, UserLimit
-from engine.gate import Limits
+from engine import recording
+from engine.errors import BackendFailed, NotReady
 from engine.service import ChatService
-from engine.types import ChatRequest, Message, Report, Sampling, Status
+from engine.types import Status
 from tests.engine.kit import (
-    MemoryRecorder,
     UnrulyBackend,
     assert_empty,
     ended,
+    parts,
     question,
     running,
     service_on,
     speaking,
     until,
 )
-
-
-def parts(service: ChatService) -> tuple[UnrulyBackend, MemoryRecorder]:
-    assert isinstance(service.backend, UnrulyBackend)
-    assert isinstance(service.recorder, MemoryRecorder)
-    return service.backend, service.recorder
-
-
-@pytest.fixture
-async def service() -> AsyncGenerator[ChatService, None]:
-    """One place to run and one to wait; whatever a test does, nothing may be left of it."""
-    service = await service_on(UnrulyBackend(), max_concurrent_requests=1, max_waiting_requests=1, drain_s=0)
-    yield service
-    await service.stop()
-    assert_empty(service)
-
-
-# --- ways out ---
 
 
 async def test_an_answer_is_followed_and_recorded_to_its_end(service: ChatService) -> None:
@@ -164,10 +143,10 @@ async def test_a_page_that_nobody_shows_any_more_is_ended_after_a_while() -> Non
     service = await service_on(UnrulyBackend(), abandon_after_s=0)
     unseen = await service.submit(question("stuck", source="page"))
     watched = await service.submit(question("stuck", source="page"))
-    program = await service.submit(question("stuck", source="api"))
     page, second_page = watched.follow(), watched.follow()
-    await anext(page)
+    await anext(page)  # before anything else may run: nobody watching is an end at once here
     await anext(second_page)
+    program = await service.submit(question("stuck", source="api"))
     assert (await ended(unseen)).status is Status.DISCONNECTED
     await page.aclose()
     assert list(service.jobs) == [watched.id, program.id]
@@ -218,161 +197,6 @@ async def test_shutdown_interrupts_what_does_not_finish(service: ChatService) ->
     assert stuck.status is waiting.status is Status.INTERRUPTED
 
 
-# --- coming in ---
-
-
-async def counting(backend: UnrulyBackend) -> None:
-    assert await asyncio.to_thread(backend.counting.wait, 60)
-
-
-async def test_cancelling_submit_while_tokens_are_counted_gives_the_place_back(service: ChatService) -> None:
-    backend, recorder = parts(service)
-    entering = asyncio.create_task(service.submit(question("slow to read")))
-    await counting(backend)
-    assert service.gate.depth == 1
-    entering.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await entering
-    assert service.gate.depth == 0
-    assert not recorder.rows
-    backend.counted.set()
-
-
-async def test_a_place_that_becomes_free_while_tokens_are_counted_is_used(service: ChatService) -> None:
-    backend, _ = parts(service)
-    first = await service.submit(question("stuck"))
-    entering = asyncio.create_task(service.submit(question("slow to read")))
-    await counting(backend)
-    service.stop_job(first)
-    await first.closed()
-    backend.counted.set()
-    assert (await ended(await entering)).status is Status.DONE
-
-
-async def test_a_server_that_stops_while_tokens_are_counted_takes_nothing_in(service: ChatService) -> None:
-    backend, recorder = parts(service)
-    entering = asyncio.create_task(service.submit(question("slow to read")))
-    await counting(backend)
-    await service.stop()
-    backend.counted.set()
-    with pytest.raises(NotReady, match="going down"):
-        await entering
-    assert not recorder.rows
-
-
-async def test_a_prompt_that_breaks_the_tokenizer_is_an_error_with_a_sentence(service: ChatService) -> None:
-    with pytest.raises(BackendFailed, match="could not read this prompt"):
-        await service.submit(question("unreadable"))
-    assert service.refused == {"engine_error": 1}
-
-
-async def test_a_prompt_without_room_for_an_answer_is_refused(service: ChatService) -> None:
-    with pytest.raises(ContextOverflow) as refusal:
-        await service.submit(question("word " * 4096))
-    assert (refusal.value.prompt_tokens, refusal.value.limit) == (4097, 4096)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "prompt", "given"),
-    [(None, "hello", 1024), (7, "hello", 7), (100_000, "hello", 1024), (None, "word " * 4000, 95)],
-)
-async def test_max_tokens_is_what_the_server_and_the_context_allow(
-    service: ChatService, wanted: int | None, prompt: str, given: int
-) -> None:
-    request = ChatRequest(
-        messages=(Message("user", prompt),), sampling=Sampling(max_tokens=wanted), person="ada", source="api"
-    )
-    job = await service.submit(request)
-    assert job.request.sampling.max_tokens == given
-
-
-async def test_what_is_refused_is_counted_by_its_kind(service: ChatService) -> None:
-    backend, _ = parts(service)
-    backend.hold()
-    jobs = [await service.submit(question()) for _ in range(2)]
-    with pytest.raises(QueueFull):
-        await service.submit(question())
-    service.change_limits(Limits(1, 5, 2))
-    with pytest.raises(UserLimit):
-        await service.submit(question())
-    backend.go()
-    for job in jobs:
-        await job.closed()
-    assert service.refused == {"queue_full": 1, "user_limit": 1}
-
-
-async def test_one_id_is_not_answered_twice_at_once(service: ChatService) -> None:
-    request = question("stuck")
-    job = await service.submit(request)
-    with pytest.raises(InvalidRequest, match=request.id):
-        await service.submit(request)
-    assert list(service.jobs.values()) == [job]
-    assert service.gate.depth == 1
-
-
-async def test_higher_limits_let_those_who_wait_run(service: ChatService) -> None:
-    backend, _ = parts(service)
-    backend.hold()
-    await service.submit(question())
-    waiting = await service.submit(question())
-    service.change_limits(Limits(2, 1, 3))
-    await until(waiting, running)
-
-
-async def test_no_more_run_than_the_backend_can_carry() -> None:
-    backend = UnrulyBackend()
-    backend.capacity = 2
-    service = await service_on(backend, max_concurrent_requests=10)
-    assert service.gate.limits.concurrent == 2
-    service.change_limits(Limits(500, 1, 1))
-    assert service.gate.limits == Limits(2, 1, 1)
-
-
-async def test_those_who_wait_are_told_where_they_stand() -> None:
-    service = await service_on(max_concurrent_requests=1, drain_s=0)
-    assert (await ended(await service.submit(question()))).status is Status.DONE
-    assert isinstance(service.backend, ScriptedBackend)
-    service.backend.hold()
-    jobs = [await service.submit(question()) for _ in range(3)]
-    service.gate.duration_s = 1000
-    assert [job.position for job in jobs] == [None, 0, 1]
-    service.stop_job(jobs[1])
-    update = await until(jobs[2], lambda update: update.position == 0)
-    assert update.expected_wait_s == pytest.approx(1000, abs=10)
-    await service.stop()
-
-
-# --- loading, health, and the log ---
-
-
-async def test_nothing_is_taken_before_the_model_is_there(service: ChatService) -> None:
-    unloaded = ChatService(service.settings, UnrulyBackend(), MemoryRecorder())
-    with pytest.raises(NotReady) as refusal:
-        await unloaded.submit(question())
-    assert (refusal.value.code, refusal.value.retry_after_s) == ("model_loading", 5)
-
-
-@pytest.mark.parametrize("error", [EngineError("No such model."), MemoryError("No such model.")])
-async def test_a_model_that_cannot_be_loaded_is_told_to_everybody_who_asks(error: Exception) -> None:
-    class Absent(ScriptedBackend):
-        async def start(self, report: Report) -> None:
-            raise error
-
-    service = await service_on(Absent())
-    with pytest.raises(NotReady, match=r"No such model\.") as refusal:
-        await service.submit(question())
-    assert refusal.value.code == "engine_failed"
-
-
-async def test_a_backend_in_trouble_takes_nothing_until_it_is_well_again(service: ChatService) -> None:
-    backend, _ = parts(service)
-    backend.trouble = "The worker died."
-    with pytest.raises(NotReady, match="worker died"):
-        await service.submit(question())
-    backend.trouble = None
-    assert (await ended(await service.submit(question()))).status is Status.DONE
-
-
 async def test_with_policy_refuse_nothing_is_answered_while_the_log_cannot_be_written(service: ChatService) -> None:
     _, recorder = parts(service)
     recorder.trouble = "disk full"
@@ -392,7 +216,7 @@ async def test_with_policy_warn_answers_go_on_while_the_log_cannot_be_written() 
 async def test_a_recorder_that_fails_holds_nobody_up(
     service: ChatService, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    monkeypatch.setattr(service_module, "FINAL_WRITE_S", 0.01)
+    monkeypatch.setattr(recording, "WRITE_S", 0.01)
     _, recorder = parts(service)
     setattr(recorder, way, True)
     job = await service.submit(question())

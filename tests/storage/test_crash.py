@@ -31,11 +31,11 @@ async def test_nothing_acknowledged_is_lost_and_the_rest_is_interrupted(file: Pa
     finals: set[str] = set()
     partials: dict[str, int] = {}
     for turn in range(5):
-        for word, id, *length in write_until_killed(f"sqlite:///{file}", random.Random(turn).randint(1, 300)):
+        for word, id, *numbers in write_until_killed(f"sqlite:///{file}", random.Random(turn).randint(1, 300)):
             if word == "final":
                 finals.add(id)
             else:
-                partials[id] = int(length[0])
+                partials[id] = int(numbers[0])
         store = Store(f"sqlite:///{file}")
         store.open()
         rows = (await store.exchanges.search(ExchangeFilter(), limit=100_000)).items

@@ -1,6 +1,7 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 import sqlalchemy as sa
 
 from engine.types import Status
@@ -56,15 +57,18 @@ async def test_a_conversation_whose_shown_branch_was_deleted_shows_none(store: S
     assert (shown.title, shown.head_id) == ("plan", None)
 
 
-async def test_deleted_text_is_nowhere_in_the_files(sqlite_store: Store, file: Path) -> None:
+@pytest.mark.parametrize("rows", [1, 3, 100])  # so few that the index does not tidy itself, and many
+async def test_deleted_text_is_nowhere_in_the_files(sqlite_store: Store, file: Path, rows: int) -> None:
     """Neither in the rows, nor in the index, nor in the free pages, nor in the write-ahead log."""
     secret = "xylophonequartzgambit"
-    for number in range(300):
-        sqlite_store.exchanges.record(an_exchange(f"{secret} {number}", f"一二三 {secret}"))
+    for number in range(rows):
+        await sqlite_store.exchanges.record(an_exchange(f"{secret} {number}", f"一二三 {secret}"))
     await sqlite_store.exchanges.record(an_exchange("kept forever", queued_at=LATER))
     assert left_in_files(file, secret)
-    assert await sqlite_store.exchanges.delete_before(LATER) == 300
+    assert left_in_files(file, "一二三")
+    assert await sqlite_store.exchanges.delete_before(LATER) == rows
     assert not left_in_files(file, secret)
+    assert not left_in_files(file, "一二三")  # three characters are a term of the index
     assert "qua" not in terms(file)
     assert "for" in terms(file)
 

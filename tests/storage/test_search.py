@@ -2,7 +2,7 @@
 
 import random
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 import sqlalchemy as sa
@@ -24,9 +24,9 @@ PROMPTS = [
 ]
 
 
-async def found(store: Store, text: str, **filter: object) -> list[str]:
+async def found(store: Store, text: str, since: datetime | None = None, until: datetime | None = None) -> list[str]:
     """The prompts that a search finds, oldest first."""
-    pages = await store.exchanges.search(ExchangeFilter(text=text, **filter), limit=1000)  # type: ignore[arg-type]
+    pages = await store.exchanges.search(ExchangeFilter(text=text, since=since, until=until), limit=1000)
     return [row.prompt for row in reversed(pages.items)]
 
 

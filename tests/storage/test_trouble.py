@@ -11,10 +11,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from loguru import logger
 from sqlmodel import Session
 
 from engine.types import Status
-from storage import SearchTooSlow, StorageUnavailable, Store, database
+from storage import SearchTooSlow, StorageUnavailable, Store, database, writer
 from storage.models import OptionRow
 from storage.records import ExchangeFilter
 from tests.storage.making import NOON, a_person, an_exchange, fill
@@ -219,7 +220,32 @@ def fill_up(file: Path) -> None:
             return
 
 
-async def test_closing_with_a_full_disk_comes_to_an_end(
+async def test_a_full_disk_stays_known_while_nothing_is_queued(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service that refuses requests while the log is in trouble writes nothing; the store must find out itself."""
+    store = Store(f"sqlite:///{small_disk / 'qdesk.db'}")
+    store.open()
+    ballast = small_disk / "ballast"
+    fill_up(ballast)
+    log: list[str] = []
+    sink = logger.add(lambda message: log.append(message.record["message"]), level="INFO")
+    monkeypatch.setattr(database, "WRITE_PATIENCE_S", 0.1)
+    monkeypatch.setattr(writer, "LAST_RETRY_S", 0.1)
+    with pytest.raises(StorageUnavailable, match="disk"):
+        await store.audit.add("ada", "review.open", detail="x" * 200_000)
+    await asyncio.sleep(1)  # ten more attempts with nothing queued
+    assert store.exchanges.health() is not None
+    assert "writing to the database works again" not in log
+    ballast.unlink()
+    await until(lambda: store.exchanges.health() is None)
+    logger.remove(sink)
+    assert log.count("writing to the database works again") == 1
+    assert (await store.audit.list()).items == []
+    store.close()
+
+
+async def test_closing_a_database_in_trouble_comes_to_an_end(
     sqlite_store: Store, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("storage.writer.CLOSE_PATIENCE_S", 0.1)

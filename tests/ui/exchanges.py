@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from engine.types import Exchange, Message, Sampling, Status
 
-START = datetime(2026, 11, 29, 9, tzinfo=UTC)
+START = datetime(2026, 5, 4, 9, tzinfo=UTC)
 
 
 def exchange(id: str, parent: str | None = None, *, after_s: float = 0, **other: object) -> Exchange:

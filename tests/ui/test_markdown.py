@@ -218,6 +218,17 @@ def test_what_is_finished_is_never_sent_again() -> None:
     assert stream.tail == "<p>Second line\nand more</p>\n"
 
 
+@pytest.mark.parametrize("block", [block for block in BLOCKS if block != "```\nnever closed"])
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_a_block_is_finished_as_soon_as_the_next_has_a_line(block: str, size: int) -> None:
+    stream, text = MarkdownStream(), f"{block}\n\nNext line\n"
+    for at in range(0, len(text), size):
+        stream.feed(text[at : at + size])
+        stream.take()
+    assert stream.finished == render(block)
+    assert stream.tail == "<p>Next line</p>\n"
+
+
 def test_an_open_fence_is_shown_as_code_at_once() -> None:
     stream = MarkdownStream()
     stream.feed("```python\nprint(1")

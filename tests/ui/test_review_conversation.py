@@ -56,7 +56,7 @@ def test_the_numbers_are_all_there() -> None:
         "Prompt tokens": "1,234",
         "From the prefix cache": "1,000",
         "Completion tokens": "41",
-        "Name": "Qwen2-0.5B-Instruct",
+        "Model name": "Qwen2-0.5B-Instruct",
         "Quantisation": "nf4",
         "Temperature": "0.7",
         "top_p": "0.8",

@@ -103,15 +103,15 @@ class EventStream(Response):
         self.service, self.job, self.frames = service, job, frames
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def say(text: str, more: bool = True) -> None:
+        async def write(text: str, more: bool = True) -> None:
             if text or not more:
                 await send({"type": "http.response.body", "body": text.encode(), "more_body": more})
 
         async with aclosing(updates(self.service, self.job, disconnected(receive))) as seen:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             async for update in seen:
-                await say(self._text(update))
-        await say("", more=False)
+                await write(self._text(update))
+        await write("", more=False)
 
     def _text(self, update: Update | None) -> str:
         if update is None:

@@ -115,7 +115,8 @@ class ChatView:
             "failed": say("The model cannot answer at present: {reason}", reason=reason),
         }
         loading = service.loading if kind == "loading" else None
-        self._thread.service(kind, sentences[kind], *((loading.done, loading.total) if loading else ()))
+        progress = (loading.done, loading.total) if loading else ()
+        self._thread.service(kind, sentences[kind], service.backend.model, *progress)
         self._preferences.values(self.shown.chosen, self._desk.settings.system_prompt, service.max_new_tokens)
 
     def _answers_changed(self) -> None:
@@ -202,7 +203,7 @@ class ChatView:
 
     async def _submit(self, question: str, above: list[Exchange], *, nonce: str = "") -> None:
         conversation = self.shown.conversation
-        new = conversation is None
+        new, opening = conversation is None, self.shown.opened
         conversation = conversation or await self._create(question)
         try:
             job = await self._desk.service.submit(await self._request(question, above, conversation))
@@ -211,7 +212,7 @@ class ChatView:
                 await self._desk.store.conversations.delete(conversation.id, self.visitor.user.id)
             raise
         self._taken.add(nonce)
-        if new:
+        if new and opening == self.shown.opened:
             self.shown.conversation = conversation
             self._sidebar.select(conversation.id)
             self._thread.named(conversation.id, conversation.title)
@@ -237,7 +238,7 @@ class ChatView:
         )
 
     async def _create(self, question: str) -> "Conversation":
-        chosen, line = self.shown.chosen, " ".join(question.split())
+        chosen, line = self.shown.chosen, " ".join(question.strip().splitlines()[0].split())
         title = line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1].rstrip() + "…"
         return await self._desk.store.conversations.create(
             self.visitor.user.id, title=title, system_prompt=chosen.system_prompt, sampling=chosen.sampling

@@ -54,12 +54,10 @@ export default {
       if (!this.touch) this.$refs.box.focus();
     },
     taken(nonce, conversation) {
-      if (nonce === this.pending) {
-        this.store(""); // under the old name: a new conversation has only now got its own
-        Object.assign(this, { text: "", pending: "", problem: "", retry: false });
-        this.$nextTick(this.grow);
-      }
-      this.conversation = conversation;
+      if (nonce !== this.pending) return; // another conversation was opened meanwhile
+      this.store(""); // under the old name: a new conversation has only now got its own
+      Object.assign(this, { conversation, text: "", pending: "", problem: "", retry: false });
+      this.$nextTick(this.grow);
     },
     refused(refusal) {
       if (refusal.nonce && refusal.nonce !== this.pending) return;

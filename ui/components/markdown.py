@@ -31,7 +31,8 @@ from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
-LONG_BLOCK = 2_000  # characters of an open block that are rendered again at every look
+LONG_BLOCK = 1_000  # characters of an open block that are rendered again at every look
+LONG_CODE = 400  # the same for code, whose colours make it several times as long
 LARGEST_BLOCK = 12_000  # characters; a larger block is shown as plain text, so that no text can hold up the server
 LARGEST_PARAGRAPH = 8_000  # the same for running text, whose emphasis and links cost more to find
 LARGEST_HIGHLIGHT = 20_000  # characters of a code block that are coloured
@@ -50,7 +51,9 @@ _ATTRIBUTES = {
 }
 _SAFE_LINK = re.compile(r"(https?://|mailto:)", re.IGNORECASE)
 _LANGUAGE = re.compile(r"[\w+#.-]{1,24}")
-_ITEM = re.compile(r" {0,3}(?:[-*+]|\d{1,9}[.)])(?: |$)")
+_ITEM_LINE = re.compile(r"^ {0,3}(?:[-*+]|\d{1,9}[.)])(?: |$)", re.MULTILINE)
+_LETTER = re.compile(r"[^\W\d_]")  # a line that begins with one goes on with a paragraph
+_QUOTE = re.compile(r" {0,3}>")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 Env = MutableMapping[str, Any]
@@ -105,7 +108,8 @@ class MarkdownStream:
 
     def _finish_blocks(self) -> str:
         complete = self._open.rfind("\n") + 1
-        if complete <= self._looked or not self._may_end(self._open[self._looked : complete]):
+        latest = self._open[self._looked : complete]
+        if not latest or not self._may_end(latest):
             return ""
         self._looked = complete
         starts = _starts(self._open)
@@ -114,7 +118,7 @@ class MarkdownStream:
         offset, kind = starts[-1]
         if offset >= complete and len(starts) > 1:  # its first line may yet join the block before
             offset, kind = starts[-2]
-        self._kind = kind
+        self._kind = kind if self._goes_on(kind, latest) else ""
         if not offset or offset >= complete:
             return ""
         done = "".join(_render_block(self._open[a:b]) for a, b in pairwise([at for at, _ in starts if at <= offset]))
@@ -124,15 +128,31 @@ class MarkdownStream:
         return done
 
     def _may_end(self, lines: str) -> bool:
-        """Whether complete lines can end the open block. Code, which is often long, needs no closer look."""
-        if self._kind != "fence" or not (opener := _FENCE.match(self._open)):
-            return True
-        return opener[1] in lines
+        """Whether these lines, newly complete, may end the open block: a look at them, not at the whole of it."""
+        match self._kind:
+            case "fence":
+                opener = _FENCE.match(self._open)
+                return not opener or opener[1] in lines
+            case "list":
+                items = list(_ITEM_LINE.finditer(self._open, self._shown))
+                return not items or len(_starts(self._open[items[-1].start() :])) > 1
+            case "table":
+                return not all("|" in line for line in lines.splitlines())
+            case "paragraph" | "blockquote":
+                begins = _LETTER if self._kind == "paragraph" else _QUOTE
+                return not all(begins.match(line) for line in lines.splitlines())
+        return True
+
+    def _goes_on(self, kind: str, latest: str) -> bool:
+        """Whether a block of this kind is still open after these lines, so that the next ones tell when it ends."""
+        if kind == "fence":
+            return _starts(self._open[: self._looked] + "x\n")[-1][1] == "fence"
+        return kind == "list" or bool(latest.splitlines()[-1].strip())
 
     def _cut_piece(self) -> str:
         """Make a provisional piece of the beginning of a long open block; "" when it is short or cannot be cut."""
         rest = self._open[self._shown :]
-        if len(rest) <= LONG_BLOCK:
+        if len(rest) <= (LONG_CODE if self._kind == "fence" else LONG_BLOCK):
             return ""
         cut = self._cut_at(rest)
         if not cut:
@@ -144,21 +164,20 @@ class MarkdownStream:
         return _render_block(prefix + rest[:cut])
 
     def _cut_at(self, rest: str) -> int:
-        """Where a piece may end: at a line, of a list at a line that begins an item."""
+        """Where a piece may end: at a line, of a list at an item; anywhere in a line that is too long by itself."""
         head = len(self._prefix_of_block()) if not self._shown else 0
-        best = 0
-        for match in re.finditer(r"\n", rest):
-            start = match.end()
-            if start > head and start < len(rest) and (self._kind != "list" or _ITEM.match(rest, start)):
-                best = start
-        return best
+        ends = (match.start() for match in _ITEM_LINE.finditer(rest)) if self._kind == "list" else _line_starts(rest)
+        fitting = [end for end in ends if head < end < len(rest)]
+        if fitting:
+            return fitting[-1]
+        return len(rest) if len(rest) > 2 * LONG_BLOCK else 0
 
     def _prefix_now(self) -> str:
         return self._prefix if self._shown else ""
 
     def _prefix_of_block(self) -> str:
         lines = {"fence": 1, "table": 2}.get(self._kind, 0)
-        return "".join(self._open.splitlines(keepends=True)[:lines])
+        return "".join(line + "\n" for line in self._open.split("\n", lines)[:lines])
 
 
 def _normal(text: str) -> str:
@@ -171,7 +190,7 @@ def _starts(text: str) -> list[tuple[int, str]]:
     tokens: list[Token] = []
     _parser.block.parse(text.replace("\0", "\ufffd"), _parser, {}, tokens)
     firsts = [token for token in tokens if token.level == 0 and token.nesting >= 0 and token.map]
-    offsets = _line_offsets(text)
+    offsets = _line_starts(text)
     return [(offsets[token.map[0]], _kind(token)) for token in firsts if token.map]
 
 
@@ -179,7 +198,7 @@ def _kind(token: Token) -> str:
     return "list" if "list" in token.type else token.type.removesuffix("_open")
 
 
-def _line_offsets(text: str) -> list[int]:
+def _line_starts(text: str) -> list[int]:
     return [0, *(match.end() for match in re.finditer(r"\n", text))]
 
 
@@ -242,21 +261,20 @@ def _cell(tag: str, token: Token) -> str:
 
 def _code(code: str, language: str) -> str:
     lexer = _lexer(language) if language and len(code) <= LARGEST_HIGHLIGHT else None
-    # pygments comes without types
-    inner = str(highlight(code, lexer, _formatter)) if lexer else escape(code)  # type: ignore[no-untyped-call]
+    inner = str(highlight(code, lexer, _formatter)) if lexer else escape(code)  # type: ignore[no-untyped-call]  # pygments has no types
     return f'<pre data-language="{escape(language)}" tabindex="0"><code>{inner}</code></pre>\n'
 
 
 @lru_cache(maxsize=64)
 def _lexer(language: str) -> Lexer | None:
     try:
-        lexer: Lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)  # type: ignore[no-untyped-call]
+        lexer: Lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)  # type: ignore[no-untyped-call]  # as above
     except ClassNotFound:
         return None
     return lexer
 
 
-_formatter = HtmlFormatter(nowrap=True)
+_formatter = HtmlFormatter(nowrap=True)  # type: ignore[no-untyped-call]  # as above
 _parser = MarkdownIt("commonmark", {"html": False, "breaks": False}, renderer_cls=_Renderer)
 # Reference definitions may come after their use, so that nothing before them could ever be finished.
 _parser.enable(["table", "strikethrough"]).disable("reference")

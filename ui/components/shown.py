@@ -23,6 +23,8 @@ from ui.i18n import Language
 if TYPE_CHECKING:
     from storage.records import Conversation
 
+ROW_WRITTEN_S = 5.0  # by then the final row of an ended job is in the store
+
 
 class Shown:
     def __init__(self, desk: Desk, say: Language, thread: Thread, changed: Callable[[], None]) -> None:
@@ -34,7 +36,7 @@ class Shown:
         self._desk, self._say, self._thread, self._changed = desk, say, thread, changed
         self._tree: dict[str, Exchange] = {}
         self._following: set[asyncio.Task[None]] = set()
-        self._opened = 0  # how often something was opened: what an earlier opening still brings is dropped
+        self.opened = 0  # how often something was opened: what an earlier opening still brings is dropped
 
     @property
     def id(self) -> str:
@@ -42,11 +44,11 @@ class Shown:
 
     async def open(self, conversation_id: str, user_id: str, *, push: bool = False) -> bool:
         """Show a conversation; somebody else's is one that does not exist. False: another was opened meanwhile."""
-        self._opened += 1
-        opening, store = self._opened, self._desk.store.conversations
+        self.opened += 1
+        opening, store = self.opened, self._desk.store.conversations
         conversation = await store.get(conversation_id, user_id) if conversation_id else None
         exchanges = await store.exchanges(conversation.id, user_id) if conversation else []
-        if opening != self._opened:
+        if opening != self.opened:
             return False
         self.conversation = conversation
         self.chosen = Chosen(conversation.system_prompt, conversation.sampling) if conversation else Chosen()
@@ -55,13 +57,13 @@ class Shown:
 
     async def show(self, *, push: bool = False, missing: bool = False) -> bool:
         """Send the whole branch, and follow what is being answered on it."""
-        self._opened += 1
-        opening, jobs = self._opened, self._jobs()
+        self.opened += 1
+        opening, jobs = self.opened, self._jobs()
         self.stop_following()
         self._tree |= {job.id: job.exchange() for job in jobs}
         self.path = branch(self._tree, self.conversation.head_id if self.conversation else None)
         turns = await asyncio.to_thread(self._turns)
-        if opening != self._opened:
+        if opening != self.opened:
             return False
         for job in jobs:
             if job.id in turns:
@@ -71,7 +73,6 @@ class Shown:
             View(
                 id=self.id,
                 title=title,
-                model=self._desk.service.backend.model,
                 turns=list(turns.values()),
                 first_read=first_read(self.path),
                 replace=not push,
@@ -80,7 +81,15 @@ class Shown:
         )
         for answer in self.running.values():
             self._follow(answer)
+        if any(not one.status.final and one.id not in self.running for one in self.path):
+            background_tasks.create(self._look_again(opening), name="await a row's end")
         return True
+
+    async def _look_again(self, opening: int) -> None:
+        """A job has ended and its final row is being written: read it once that has had its time."""
+        await asyncio.sleep(ROW_WRITTEN_S)
+        if opening == self.opened and self.conversation:
+            await self.open(self.conversation.id, self.conversation.user_id)
 
     def join(self, job: Job) -> None:
         """A question of this conversation was asked, on this page or on another one: show it and follow."""

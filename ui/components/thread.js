@@ -94,7 +94,7 @@ export default {
       <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M3 5.5h14M3 10h14M3 14.5h14"/></svg>
     </button>
     <h1 class="thread-title" dir="auto">{{ view.title || texts.newChat }}</h1>
-    <span class="thread-model" v-if="view.model" :title="texts.model">{{ view.model }}</span>
+    <span class="thread-model" v-if="state.model" :title="texts.model">{{ state.model }}</span>
     <button type="button" class="icon-button settings-button" :aria-label="texts.settings" :title="texts.settings" @click="settings">
       <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M3 6h8M15 6h2M3 14h2M9 14h8"/><circle cx="13" cy="6" r="2"/><circle cx="7" cy="14" r="2"/></svg>
     </button>
@@ -142,11 +142,9 @@ export default {
             </span>
             <button v-if="turn.source" type="button" class="quiet-button copy-answer" @click="copyAnswer($event, turn)">{{ texts.copy }}</button>
             <button v-if="!turn.note?.retry" type="button" class="quiet-button regenerate" @click="regenerate(turn)">{{ texts.regenerate }}</button>
-            <details v-if="turn.details.length" class="figures">
-              <summary class="quiet-button">{{ texts.details }}</summary>
-              <dl><div v-for="[name, value] in turn.details"><dt>{{ name }}</dt><dd>{{ value }}</dd></div></dl>
-            </details>
+            <button v-if="turn.details.length" type="button" class="quiet-button" :aria-expanded="opened === turn.id" @click="toggle(turn)">{{ texts.details }}</button>
           </div>
+          <dl v-if="turn.final && opened === turn.id" class="figures"><div v-for="[name, value] in turn.details"><dt>{{ name }}</dt><dd>{{ value }}</dd></div></dl>
         </div>
       </li>
     </ol>
@@ -156,12 +154,13 @@ export default {
   <div class="visually-hidden" role="status" aria-live="polite">{{ said }}</div>
 </section>`,
   data: () => ({
-    view: { id: "", title: "", model: "", turns: [], first_read: "" },
-    state: { kind: "ready", text: "" },
+    view: { id: "", title: "", turns: [], first_read: "" },
+    state: { kind: "ready", text: "", model: "" },
     loaded: false,
     connected: true,
     stuck: true,
     said: "",
+    opened: "", // the turn whose figures are shown
     now: Date.now(),
   }),
   created() {
@@ -250,6 +249,10 @@ export default {
     version(turn, step) {
       this.$emit("version", { id: turn.versions[this.at(turn) + step] });
     },
+    toggle(turn) {
+      this.opened = this.opened === turn.id ? "" : turn.id;
+      this.$nextTick(this.follow);
+    },
     at(turn) {
       return turn.versions.indexOf(turn.id);
     },
@@ -264,7 +267,8 @@ export default {
       const n = turn.position + 1;
       const line = n === 1 ? this.texts.next : this.texts.inLine.replace("{n}", this.ordinal(n));
       if (!turn.ready_at) return line;
-      const seconds = Math.max(1, Math.round((turn.ready_at - this.now) / 1000));
+      const seconds = Math.round((turn.ready_at - this.now) / 1000);
+      if (seconds < 1) return line + this.texts.comma + this.texts.soon;
       const wait = seconds < 90 ? this.texts.seconds.replace("{n}", seconds) : this.texts.minutes.replace("{n}", Math.round(seconds / 60));
       return line + this.texts.comma + wait;
     },

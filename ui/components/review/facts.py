@@ -108,7 +108,7 @@ def _tokens(exchange: Exchange, say: Language) -> Iterator[tuple[str, str]]:
 
 
 def _model(exchange: Exchange, say: Language) -> Iterator[tuple[str, str]]:
-    yield say("Name"), exchange.model
+    yield say("Model name"), exchange.model
     yield say("Quantisation"), exchange.quantization
 
 

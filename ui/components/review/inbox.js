@@ -18,17 +18,14 @@ export default {
           <kbd aria-hidden="true">/</kbd>
         </label>
         <template v-for="choice in choices" :key="choice.field">
-          <label>
-            <span class="visually-hidden">{{ choice.label }}</span>
-            <select v-model="form[choice.field]" :class="{ set: form[choice.field] }" @change="choose(choice.field)">
-              <option value="">{{ choice.any }}</option>
-              <option v-for="option in choice.options" :key="option.value" :value="option.value">{{ option.label }}</option>
-            </select>
-          </label>
+          <select v-model="form[choice.field]" :aria-label="choice.label" :class="{ set: form[choice.field] }" @change="choose(choice.field)">
+            <option value="">{{ choice.any }}</option>
+            <option v-for="option in choice.options" :key="option.value" :value="option.value">{{ option.label }}</option>
+          </select>
           <span v-if="choice.field === 'time' && form.time === 'days'" class="inbox-days">
-            <label><span class="visually-hidden">{{ texts.from }}</span><input v-model="form.from" type="date" @change="search" /></label>
+            <input v-model="form.from" type="date" :aria-label="texts.from" @change="search" />
             <span aria-hidden="true">–</span>
-            <label><span class="visually-hidden">{{ texts.to }}</span><input v-model="form.to" type="date" @change="search" /></label>
+            <input v-model="form.to" type="date" :aria-label="texts.to" @change="search" />
           </span>
         </template>
         <button v-if="filtered" type="button" class="inbox-quiet" @click="clear">{{ texts.clear }}</button>

@@ -36,13 +36,17 @@ class Administrator:
         self.client.open("/")
         return False
 
-    async def noted(self, action: str, target: str = "", detail: str = "") -> bool:
-        """Write to the audit trail. Where that fails the administrator is told, and nothing may be done."""
+    async def noted(self, action: str, target: str = "", detail: str = "", *, afterwards: bool = False) -> bool:
+        """Write to the audit trail. Where that fails the administrator is told, and nothing more may be done.
+
+        `afterwards`: it is done already, since only doing it could tell whether it may be done.
+        """
         try:
             await self.desk.store.audit.add(self.name, action, target, detail)
         except Exception as error:
             logger.error("{} by {} is not in the audit trail: {!r}", action, self.name, error)
-            self.warn(self.say("The audit trail cannot be written, so nothing was done."))
+            done = self.say("This is done, but it could not be written to the audit trail.")
+            self.warn(done if afterwards else self.say("The audit trail cannot be written, so nothing was done."))
             return False
         return True
 

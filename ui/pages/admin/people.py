@@ -15,6 +15,8 @@ from ui.theme import heading
 if TYPE_CHECKING:
     from storage.records import User, UserRole
 
+ROLES: "tuple[UserRole, ...]" = ("staff", "reviewer", "admin")
+
 
 class People:
     def __init__(self, admin: Administrator) -> None:
@@ -63,11 +65,11 @@ class People:
         if not self.admin.may():
             return
         name, password = str(self.name.value or "").strip(), str(self.password.value or "")
-        role: UserRole = self.role.value if self.role.value in ("reviewer", "admin") else "staff"
+        role = next((role for role in ROLES if role == self.role.value), ROLES[0])
         trouble = name_trouble(self.say, name) or password_trouble(self.say, password, password)
         if not trouble and (hashed := await self._hash(password)):
             if await self.desk.store.users.create(name, hashed, role):
-                await self.admin.noted("user.create", name, role)
+                await self.admin.noted("user.create", name, role, afterwards=True)
                 self.name.value = self.password.value = ""
                 self.admin.tell(self.say("{name} can sign in now.", name=name))
             else:
@@ -82,19 +84,18 @@ class People:
         if not self.admin.may() or (user := self.users.get(id)) is None:
             return
         match name:
-            case "role" if value in _roles(self.say):
-                await self._set_role(user, value)
+            case "role" if value in ROLES:
+                await self._set_role(user, next(role for role in ROLES if role == value))
             case "disable" | "enable":
                 await self._set_disabled(user, name == "disable")
             case "password":
                 self._ask_password(user)
         await self._show()
 
-    async def _set_role(self, user: "User", role: str) -> None:
-        chosen: UserRole = role if role in ("reviewer", "admin") else "staff"  # type: ignore[assignment]  # narrowed
-        if await self.desk.store.users.set_role(user.id, chosen):
+    async def _set_role(self, user: "User", role: "UserRole") -> None:
+        if await self.desk.store.users.set_role(user.id, role):
             await self.desk.auth.user_changed(user.id)
-            await self.admin.noted("user.role", user.name, f"{user.role} → {chosen}")
+            await self.admin.noted("user.role", user.name, f"{user.role} → {role}", afterwards=True)
         else:
             self._last_administrator()
 
@@ -107,7 +108,7 @@ class People:
         for job in list(self.desk.service.jobs.values()):
             if disabled and job.request.person == user.id:
                 self.desk.service.end(job, Status.CANCELLED)
-        await self.admin.noted("user.disable" if disabled else "user.enable", user.name)
+        await self.admin.noted("user.disable" if disabled else "user.enable", user.name, afterwards=True)
 
     def _last_administrator(self) -> None:
         self.admin.warn(self.say("That is the last administrator. Make somebody else one first."))
@@ -141,7 +142,7 @@ class People:
         elif hashed := await self._hash(password):
             await self.desk.store.users.set_password(user.id, hashed)
             await self.desk.auth.sign_out_everywhere(user.id)
-            await self.admin.noted("user.password", user.name)
+            await self.admin.noted("user.password", user.name, afterwards=True)
             self.dialog.close()
             self.admin.tell(self.say("{name} has a new password.", name=user.name))
 

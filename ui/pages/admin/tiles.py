@@ -29,8 +29,8 @@ def now(say: Language, sample: Sample, service: ChatService) -> list[Tile]:
     limits = service.gate.limits
     full = sample.running >= limits.concurrent and sample.waiting >= limits.waiting
     return [
-        _of(say, say("Running"), sample.running, limits.concurrent),
-        _of(say, say("Waiting"), sample.waiting, limits.waiting, full=full),
+        _of(say, say("Running now"), sample.running, limits.concurrent),
+        _of(say, say("Waiting now"), sample.waiting, limits.waiting, full=full),
         Tile(label=say("Tokens per second"), value=say.number(sample.tokens_per_s)),
         Tile(label=say("Lag"), value=say.number(1000 * sample.lag_s), unit="ms", note=say("of the event loop")),
     ]
@@ -64,8 +64,10 @@ def machine(say: Language, hardware: Hardware | None, backend: Backend) -> list[
         return [Tile(label=say("Machine"), value=say("No reading yet"), wide=True)]
     tiles = [tile for gpu in hardware.gpus for tile in _gpu(say, gpu, backend)]
     if not hardware.gpus:
-        note = say("No GPU: answers are computed on the CPU.")
+        note = f"{say('No GPU: answers are computed on the CPU.')} {hardware.gpu_trouble}"
         tiles.append(Tile(label=say("Processor"), value=hardware.cpu_name, note=note, wide=True))
+    elif hardware.gpu_trouble:
+        tiles.append(Tile(label="GPU", value=hardware.gpu_trouble, tone="bad", wide=True))
     others = max(0, hardware.memory_used - hardware.process_memory)
     return [
         *tiles,

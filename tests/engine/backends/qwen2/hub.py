@@ -25,6 +25,7 @@ class Hub:
         self.break_at: dict[str, list[int]] = {}  # file: where a connection breaks, one after the other; -1: error
         self.damaged: set[str] = set()  # files that are served with a wrong byte
         self.silent = False
+        self.page = b""  # what it answers to everything, as a proxy may
         self.served: Counter[str] = Counter()  # bytes by file
         self.asked: list[str] = []  # "METHOD path", in order
         self.store_saw_token = False
@@ -83,6 +84,9 @@ class Handler(BaseHTTPRequestHandler):
             hub.released.wait()
             self.close_connection = True
             return
+        if hub.page:
+            self.send_body(hub.page)
+            return
         parts = path.strip("/").split("/")
         match parts:
             case ["api", "models", owner, name, *rest] if f"{owner}/{name}" in hub.models:
@@ -134,9 +138,10 @@ class Handler(BaseHTTPRequestHandler):
         self.close_connection = end < len(data)
 
     def send_json(self, content: object) -> None:
-        body = json.dumps(content).encode()
+        self.send_body(json.dumps(content).encode())
+
+    def send_body(self, body: bytes) -> None:
         self.send_response(200)
-        self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

@@ -85,7 +85,7 @@ def test_a_broken_connection_goes_on_where_it_broke(fetch: Fetch, hub: hubs.Hub)
 
 def test_a_download_goes_on_at_the_next_start(fetch: Fetch, hub: hubs.Hub, tmp_path: Path) -> None:
     hub.break_at["model.safetensors"] = [2_000_000, -1]  # one piece, then an error
-    assert "start again, which goes on where it stopped" in sentence(fetch())
+    assert "The model hub answered with status 500; check the network" in sentence(fetch())
     assert "model.safetensors" not in in_cache(tmp_path)
     assert fetch().returncode == 0
     assert hub.served["model.safetensors"] == len(WEIGHTS)
@@ -127,6 +127,11 @@ def test_a_model_without_safetensors_is_refused(fetch: Fetch, hub: hubs.Hub) -> 
     assert "has no *.safetensors files on the hub" in sentence(fetch())
 
 
+def test_something_else_than_a_hub_is_told(fetch: Fetch, hub: hubs.Hub) -> None:
+    hub.page = b"<html>Please sign in to the network.</html>"
+    assert "What answers at HF_ENDPOINT is no model hub" in sentence(fetch())
+
+
 def test_an_explicit_name_does_not_fall_back(fetch: Fetch) -> None:
     assert "The model hub cannot be reached" in sentence(fetch(HF_ENDPOINT="http://127.0.0.1:9"))
     assert f"HF_HUB_OFFLINE is set and {NAME} is not" in sentence(fetch(HF_HUB_OFFLINE="1"))
@@ -137,7 +142,7 @@ def test_a_silent_hub_is_given_up_after_the_given_time(hub: hubs.Hub, tmp_path: 
     ask = (
         "from engine.backends.qwen2 import hub; from pathlib import Path\n"
         f"try: hub.fetch('{NAME}', Path('models'), print, answer_s=0.2)\n"
-        "except hub.Unreachable as error: print(error.cause)"
+        "except hub.NotGiven as error: print(error.cause)"
     )
     environment = os.environ | {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path)}
     assert subprocess.check_output([sys.executable, "-c", ask], env=environment, text=True) == (

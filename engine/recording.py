@@ -1,0 +1,46 @@
+"""Handing rows to whoever writes them down, so that a recorder's failure is logged and never becomes a request's.
+
+Knows nothing of SQL, and nothing of how a request goes.
+"""
+
+import asyncio
+from typing import Protocol
+
+from loguru import logger
+
+from engine.types import Exchange
+
+WRITE_S = 5.0  # `settled` waits no longer than this
+
+
+class Recorder(Protocol):
+    """Where exchanges are written down. Never blocks; `None` from `health` means that writing works."""
+
+    def record(self, exchange: Exchange) -> "asyncio.Future[None]": ...
+
+    def health(self) -> str | None: ...
+
+
+class Recording:
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+
+    def write(self, exchange: Exchange) -> "asyncio.Future[None] | None":
+        """Hand the row over. The future ends when it is written, or cannot be; None: it was not even taken."""
+        try:
+            writing = self.recorder.record(exchange)
+        except Exception as error:
+            logger.opt(exception=error).error("exchange {} is not written", exchange.id)
+            return None
+        writing.add_done_callback(lambda writing: _log_failure(writing, exchange.id))
+        return writing
+
+    async def settled(self, writing: "asyncio.Future[None] | None") -> None:
+        """Return once a row that was handed over is written, has failed, or has taken WRITE_S."""
+        if writing is not None and not writing.done():
+            await asyncio.wait([writing], timeout=WRITE_S)
+
+
+def _log_failure(writing: "asyncio.Future[None]", id: str) -> None:
+    if not writing.cancelled() and (error := writing.exception()):
+        logger.error("exchange {} is not written: {!r}", id, error)

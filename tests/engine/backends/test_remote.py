@@ -1,0 +1,203 @@
+"""The remote backend against servers that answer well, badly, late, and not at all."""
+
+import asyncio
+import json
+
+import pytest
+
+from engine.backends.openai_wire import EXTRAS
+from engine.backends.remote import RemoteBackend
+from engine.errors import BackendFailed, EngineError, InvalidRequest, NotReady, QueueFull
+from engine.settings import Settings
+from engine.types import Delta, Done, Message
+from tests.engine.backends.test_contract import ask, collect, first_delta, silent, text_of
+from tests.engine.backends.upstream import canned, delta, reply, stream_of, upstream
+
+QWEN2_COUNTS = {
+    "The committee will meet on Thursday afternoon to discuss the annual budget.": 13,
+    "今天下午三点我们在会议室讨论明年的预算安排，请大家准时参加。": 15,
+    "Call 13800138000 before 2026-11-29, room 4021.": 33,
+    "for i in range(10):\n    total += values[i] ** 2  # squares": 20,
+    "🙂🚀👩\u200d👩\u200d👧\u200d👦": 12,
+    "Ünïcödé naïve café señor": 10,
+    "日本語のテキストと한국어 텍스트": 13,
+}
+MODELS = reply(json.dumps({"data": [{"id": "one"}, {"id": "two"}]}))
+WHOLE = stream_of(delta("Hello", "stop"), "[DONE]")
+
+
+async def started(url: str, **settings: str) -> RemoteBackend:
+    backend = RemoteBackend(Settings.model_validate({"backend": "remote", "openai_base_url": url, **settings}))
+    await backend.start(silent)
+    return backend
+
+
+async def test_the_request_goes_over_whole() -> None:
+    async with upstream() as server:
+        backend = await started(server.url)
+        request = ask("Hello")
+        await collect(backend.stream(request))
+        assert server.bodies == [
+            {
+                "model": "scripted",
+                "messages": [{"role": "user", "content": "Hello"}],
+                "stream": True,
+                "stream_options": {"include_usage": True},
+                "temperature": 0,
+                "top_p": request.sampling.top_p,
+                "top_k": request.sampling.top_k,
+                "repetition_penalty": request.sampling.repetition_penalty,
+                "max_tokens": 8,
+            }
+        ]
+        assert backend.context_tokens == 2048  # the server's own limit, which is below the setting
+        await backend.stop()
+
+
+async def test_the_key_is_sent_and_the_first_model_taken() -> None:
+    async with canned(MODELS, WHOLE) as server:
+        backend = await started(server.url, openai_api_key="sk-secret")
+        await collect(backend.stream(ask("Hello")))
+        assert backend.model == "one"
+        assert all(b"authorization: bearer sk-secret" in request.lower() for request in server.requests)
+        await backend.stop()
+
+
+async def test_usage_is_the_servers_own_count() -> None:
+    usage = {"prompt_tokens": 12, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 4}}
+    async with canned(MODELS, stream_of(delta("Hi", "length"), {"choices": [], "usage": usage}, "[DONE]")) as server:
+        backend = await started(server.url)
+        assert (await collect(backend.stream(ask("Hello"))))[-1] == Done("length", 12, 7, 4)
+        await backend.stop()
+
+
+async def test_text_may_hold_what_some_take_for_line_ends() -> None:
+    odd = "a\u2028b\u2029c\x85d\x0be 你好 🙂"
+    async with canned(MODELS, stream_of(delta(odd, "stop"), "[DONE]")) as server:
+        backend = await started(server.url)
+        assert text_of(await collect(backend.stream(ask("Hello")))) == odd
+        await backend.stop()
+
+
+async def test_a_connection_that_breaks_before_the_first_token_is_tried_again() -> None:
+    async with canned(MODELS, b"", b"", WHOLE) as server:
+        backend = await started(server.url)
+        assert text_of(await collect(backend.stream(ask("Hello")))) == "Hello"
+        assert len(server.requests) == 4
+        await backend.stop()
+
+
+async def test_three_broken_connections_are_an_error_and_the_server_is_asked_again_later() -> None:
+    async with canned(MODELS) as server:
+        backend = await started(server.url)
+        with pytest.raises(BackendFailed, match="connection to the other server failed"):
+            await collect(backend.stream(ask("Hello")))
+        assert len(server.requests) == 4
+        assert "cannot be reached" in str(backend.health())
+        await backend.stop()
+
+
+async def test_an_answer_that_breaks_off_is_an_error_and_is_not_begun_again() -> None:
+    for broken in (stream_of(delta("Hel")), stream_of(delta("Hel"), "[DONE]"), stream_of(delta("Hel"), "{oops")):
+        async with canned(MODELS, broken, WHOLE) as server:
+            backend = await started(server.url)
+            stream = backend.stream(ask("Hello"))
+            assert await first_delta(stream) == Delta("Hel")
+            with pytest.raises(BackendFailed, match=r"broke the answer off|no JSON"):
+                await collect(stream)
+            assert len(server.requests) == 2
+            await backend.stop()
+
+
+async def test_an_error_in_the_stream_is_passed_on() -> None:
+    for error in ({"message": "out of memory", "code": 500}, "out of memory"):
+        async with canned(MODELS, stream_of(delta("Hel"), {"error": error})) as server:
+            backend = await started(server.url)
+            with pytest.raises(BackendFailed, match=r"^The other server failed: out of memory$"):
+                await collect(backend.stream(ask("Hello")))
+            await backend.stop()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "says"),
+    [
+        ("429 Too Many Requests", "", QueueFull, "The other server is busy; try again later."),
+        ("503 Service Unavailable", "<html>", QueueFull, "The other server is busy; try again later."),
+        ("401 Unauthorized", "", BackendFailed, "must check QDESK_OPENAI_API_KEY"),
+        ("400 Bad Request", '{"error": {"message": "too long"}}', InvalidRequest, "refuses the request: too long"),
+        ("422 Unprocessable", '{"detail": "max_tokens"}', InvalidRequest, "refuses the request: max_tokens"),
+        ("500 Internal Server Error", "boom", BackendFailed, "status 500: boom"),
+        ("404 Not Found", '{"object": "error", "message": "no"}', BackendFailed, "status 404: no"),
+    ],
+)
+async def test_bad_answers_are_sentences(status: str, body: str, kind: type[EngineError], says: str) -> None:
+    async with canned(MODELS, reply(body, status, "Retry-After: 7\r\n")) as server:
+        backend = await started(server.url)
+        with pytest.raises(kind, match=says) as refused:
+            await collect(backend.stream(ask("Hello")))
+        assert refused.value.retry_after_s == (7 if kind is QueueFull else None)
+        assert backend.health() is None  # it is there
+        await backend.stop()
+
+
+async def test_a_server_that_knows_openais_fields_alone_gets_no_others() -> None:
+    strict = reply('{"error": {"message": "Unrecognized request argument supplied: top_k"}}', "400 Bad Request")
+    async with canned(MODELS, strict, WHOLE, WHOLE) as server:
+        backend = await started(server.url)
+        for _ in range(2):
+            assert text_of(await collect(backend.stream(ask("Hello")))) == "Hello"
+        assert all(name.encode() not in request for name in EXTRAS for request in server.requests[2:])
+        await backend.stop()
+
+
+async def test_a_server_that_is_not_up_yet_is_waited_for() -> None:
+    async with canned(b"", MODELS, WHOLE) as server:
+        backend = RemoteBackend(Settings(backend="remote", openai_base_url=server.url), ask_again_s=0)
+        await backend.start(silent)
+        assert "cannot be reached" in backend.reason
+        async with asyncio.timeout(10):
+            while backend.health():  # noqa: ASYNC110 (each look asks again, and nothing else does)
+                await asyncio.sleep(0)
+        assert backend.reason == f"Answers come from the server at {server.url}."
+        assert text_of(await collect(backend.stream(ask("Hello")))) == "Hello"
+        await backend.stop()
+
+
+async def test_stopping_ends_what_is_open() -> None:
+    async with upstream() as server:
+        backend = await started(server.url)
+        stream = backend.stream(ask("long", 1000))
+        await first_delta(stream)
+        server.script.hold()
+        waiting = asyncio.create_task(collect(stream))
+        await asyncio.sleep(0)  # it waits for the next token
+        await backend.stop()
+        with pytest.raises(BackendFailed):
+            await waiting
+        async with asyncio.timeout(1):
+            await server.idle.wait()
+        with pytest.raises(BackendFailed):
+            await collect(backend.stream(ask("Hello")))
+
+
+@pytest.mark.parametrize(
+    ("answer", "model", "says"),
+    [
+        (reply("", "401 Unauthorized"), "auto", "refuses the key; check QDESK_OPENAI_API_KEY"),
+        (MODELS, "three", "has no model three; set QDESK_MODEL to one of: one, two"),
+        (reply("<html>", "404 Not Found"), "auto", "lists no model .* check QDESK_OPENAI_BASE_URL"),
+    ],
+)
+async def test_what_a_person_must_put_right_stops_the_start(answer: bytes, model: str, says: str) -> None:
+    async with canned(answer) as server:
+        with pytest.raises(NotReady, match=says):
+            await started(server.url, model=model)
+
+
+def test_the_estimate_of_tokens_errs_on_the_high_side() -> None:
+    """Counts of Qwen2's own tokenizer for these texts, without the chat template's frame."""
+    backend = RemoteBackend(Settings(backend="remote", openai_base_url="http://127.0.0.1:9/v1"))
+    frame = backend.count_tokens([Message("user", "")])
+    for text, tokens in QWEN2_COUNTS.items():
+        estimate = backend.count_tokens([Message("user", text)]) - frame
+        assert tokens <= estimate <= 3 * tokens, text

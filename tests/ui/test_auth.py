@@ -1,0 +1,141 @@
+"""Sessions in memory against the real store: what ends one, how fast it is felt, and who hears of it."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from engine.settings import Settings
+from storage import Store
+from storage.records import User
+from ui.auth import IDLE, Auth, Caller, SignInFailed, Visitor
+
+PASSWORD = "correct horse battery"
+
+
+@pytest.fixture
+async def auth(tmp_path: Path) -> AsyncIterator[Auth]:
+    settings = Settings(data_dir=tmp_path, api_key=SecretStr("the-operators-key"))
+    store = Store(settings.sqlalchemy_url)
+    store.open()
+    auth = Auth(store, settings)
+    yield auth
+    auth.passwords.close()
+    store.close()
+
+
+@pytest.fixture
+async def ada(auth: Auth) -> User:
+    await auth.store.users.create("root", "no password", "admin")
+    user = await auth.store.users.create("Ada", await auth.passwords.hash(PASSWORD), "staff")
+    assert user is not None
+    return user
+
+
+async def visit(auth: Auth, name: str = "ada") -> Visitor:
+    """Sign in and come back with the cookie."""
+    visitor = await auth.visitor(await auth.sign_in(name, PASSWORD, agent="test", address="127.0.0.1"))
+    assert visitor is not None
+    return visitor
+
+
+async def test_a_visitor_is_allowed_by_role(auth: Auth, ada: User) -> None:
+    visitor = await visit(auth)
+    assert visitor.user.name == "Ada"
+    assert auth.allowed(visitor)
+    assert auth.allowed(visitor, "staff", "admin")
+    assert not auth.allowed(visitor, "reviewer", "admin")
+
+
+async def test_a_new_role_counts_at_once(auth: Auth, ada: User) -> None:
+    visitor = await visit(auth)
+    await auth.store.users.set_role(ada.id, "reviewer")
+    await auth.user_changed(ada.id)
+    assert auth.allowed(visitor, "reviewer")
+
+
+async def test_disabling_an_account_ends_its_sessions_and_tells_open_pages(auth: Auth, ada: User) -> None:
+    visitor, told = await visit(auth), []
+    auth.on_revoked(visitor.session_id, lambda: told.append("page"))
+    await auth.store.users.set_disabled(ada.id, True)
+    await auth.user_changed(ada.id)
+    assert not auth.allowed(visitor)
+    assert told == ["page"]
+    with pytest.raises(SignInFailed):
+        await visit(auth)
+
+
+async def test_signing_out_ends_one_session_and_everywhere_ends_all(auth: Auth, ada: User) -> None:
+    first, second, third = await visit(auth), await visit(auth), await visit(auth)
+    await auth.sign_out(first.session_id)
+    assert [auth.allowed(visitor) for visitor in (first, second, third)] == [False, True, True]
+    await auth.sign_out_everywhere(ada.id)
+    assert [auth.allowed(visitor) for visitor in (first, second, third)] == [False, False, False]
+
+
+async def test_a_closed_page_hears_no_more(auth: Auth, ada: User) -> None:
+    visitor, told = await visit(auth), []
+    forget = auth.on_revoked(visitor.session_id, lambda: told.append("page"))
+    forget()
+    await auth.sign_out(visitor.session_id)
+    assert told == []
+
+
+async def test_a_session_that_nobody_used_for_long_is_over(auth: Auth, ada: User) -> None:
+    token = await auth.sign_in("ada", PASSWORD, agent="test", address="127.0.0.1")
+    visitor = await auth.visitor(token)
+    assert visitor is not None
+    auth._live[visitor.session_id].seen_at = datetime.now(UTC) - IDLE - timedelta(seconds=1)
+    assert not auth.allowed(visitor)
+    assert await auth.visitor(token) is None
+    assert await auth.store.sessions.list(ada.id) == []
+
+
+async def test_what_was_changed_past_this_process_is_noticed(auth: Auth, ada: User) -> None:
+    disabled, ended = await visit(auth), await visit(auth)
+    await auth.store.sessions.end(ended.session_id)
+    await auth.recheck()
+    assert [auth.allowed(visitor) for visitor in (disabled, ended)] == [True, False]
+    await auth.store.users.set_disabled(ada.id, True)
+    await auth.recheck()
+    assert not auth.allowed(disabled)
+
+
+async def test_a_key_calls_for_its_account_until_it_is_revoked(auth: Auth, ada: User) -> None:
+    key = await auth.make_key(ada.id, "script")
+    assert key.startswith("sk-qdesk-")
+    caller = await auth.caller(key)
+    assert caller is not None
+    assert (caller.person, caller.admin) == (ada.id, False)
+    (kept,) = await auth.store.api_keys.list(ada.id)
+    assert key not in str(kept)
+    assert await auth.store.api_keys.revoke(kept.id, ada.id)
+    assert await auth.caller(key) is None
+
+
+async def test_a_key_of_a_disabled_account_is_refused(auth: Auth, ada: User) -> None:
+    key = await auth.make_key(ada.id, "script")
+    await auth.store.users.set_disabled(ada.id, True)
+    assert await auth.caller(key) is None
+
+
+async def test_the_operators_key_belongs_to_nobody(auth: Auth) -> None:
+    assert await auth.caller("the-operators-key") == Caller(None)
+    assert await auth.caller("the-operators-kez") is None
+    assert await auth.caller("") is None
+
+
+async def test_a_new_password_ends_the_other_sessions(auth: Auth, ada: User) -> None:
+    here, elsewhere = await visit(auth), await visit(auth)
+    assert not await auth.change_password(here, "not the password", "a new password")
+    assert await auth.change_password(here, PASSWORD, "a new password")
+    assert [auth.allowed(visitor) for visitor in (here, elsewhere)] == [True, False]
+    with pytest.raises(SignInFailed):
+        await visit(auth)
+
+
+async def test_an_unknown_name_costs_a_hash_too(auth: Auth, ada: User) -> None:
+    """Not a timing: the same work is done, so there is nothing to time."""
+    assert not await auth.passwords.verify(None, "nobody's password")

@@ -1,0 +1,61 @@
+"""SIGTERM: new work is refused, answers may finish, the rest is cut off; every row is final and the exit code is 0."""
+
+import json
+import signal
+from contextlib import ExitStack
+
+import httpx
+
+from tests.server import RunningServer, bearer, eventually, running_server
+
+CHAT = "/v1/chat/completions"
+
+
+def stream(server: RunningServer, text: str, stack: ExitStack) -> tuple[str, httpx.Response]:
+    """A streamed answer under way: its id, and the response."""
+    question = {"messages": [{"role": "user", "content": text}], "stream": True}
+    answer = stack.enter_context(httpx.stream("POST", server.url + CHAT, json=question, headers=bearer(), timeout=60))
+    return answer.headers["x-request-id"], answer
+
+
+def test_answers_that_fit_into_the_time_are_finished() -> None:
+    with running_server(drain_s=30) as server, ExitStack() as stack:
+        text = "a few words " * 20
+        answers = [stream(server, text, stack) for _ in range(5)]
+        eventually(lambda: server.rows("select count(*) from exchanges where status = 'running'") == [(5,)])
+        server.process.send_signal(signal.SIGTERM)
+        eventually(lambda: httpx.get(server.url + "/readyz").json()["status"] == "draining")
+        refused = httpx.post(
+            server.url + CHAT, json={"messages": [{"role": "user", "content": "hi"}]}, headers=bearer()
+        )
+        assert refused.status_code == 503
+        assert refused.json()["error"]["code"] == "draining"
+        for _, answer in answers:
+            assert answer.read().endswith(b"data: [DONE]\n\n")
+        assert server.process.wait(30) == 0
+        assert {server.status_of(id) for id, _ in answers} == {"done"}
+
+
+def test_answers_that_take_too_long_are_cut_off_and_kept() -> None:
+    with running_server(drain_s=0.5, max_concurrent_requests=3) as server, ExitStack() as stack:
+        answers = [stream(server, "long", stack) for _ in range(5)]  # three run and two wait
+        eventually(lambda: server.rows("select count(*) from exchanges where answer like 'word0%'") == [(3,)])
+        server.process.send_signal(signal.SIGTERM)
+        for _, answer in answers:
+            *_, error, done = answer.read().decode().strip().split("\n\n")
+            assert json.loads(error.removeprefix("data: "))["error"]["code"] == "draining"
+            assert done == "data: [DONE]"
+        assert server.process.wait(30) == 0
+        assert {server.status_of(id) for id, _ in answers} == {"interrupted"}
+        assert server.rows("select count(*) from exchanges where answer like 'word0 word1 %'") == [(3,)]
+
+
+def test_a_second_signal_does_not_wait() -> None:
+    with running_server(drain_s=600) as server, ExitStack() as stack:
+        id, _ = stream(server, "long", stack)
+        eventually(lambda: server.status_of(id) == "running")
+        server.process.send_signal(signal.SIGINT)
+        eventually(lambda: httpx.get(server.url + "/readyz").status_code == 503)
+        server.process.send_signal(signal.SIGINT)
+        assert server.process.wait(30) == 0
+        assert server.status_of(id) == "interrupted"

@@ -1,0 +1,34 @@
+"""Who is there: somebody who looks at a page, or somebody whose program calls. Known everywhere through ui/auth.py."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from storage.records import User
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who looks at a page."""
+
+    user: "User"
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who calls the API: an account by its key or its session, or (None) the operator by the fixed key."""
+
+    user: "User | None"
+
+    @property
+    def person(self) -> str | None:
+        return self.user.id if self.user else None
+
+    @property
+    def admin(self) -> bool:
+        return self.user is None or self.user.role == "admin"
+
+    @property
+    def name(self) -> str:
+        return self.user.name if self.user else ""
