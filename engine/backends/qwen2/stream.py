@@ -59,4 +59,6 @@ class Stream(Sequence):
         return [Delta(text, said)]
 
     def _end(self, reason: FinishReason, text: str) -> list[Event]:
-        return [*self._say(text), Done(reason, self.prompt_tokens, self.completion_tokens, self.cached)]
+        """The last delta, also without text, so that the deltas' tokens add up to the answer's."""
+        last = [Delta(text, self._unsaid)] if text or self._unsaid else []
+        return [*last, Done(reason, self.prompt_tokens, self.completion_tokens, self.cached)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import pytest
+from torch import OutOfMemoryError, Tensor
 
 from engine.backends import Backend
 from engine.backends.remote import RemoteBackend
@@ -50,7 +51,34 @@ async def remote() -> AsyncIterator[Subject]:
         await backend.stop()
 
 
-SUBJECTS = [scripted, remote]
+async def qwen2() -> AsyncIterator[Subject]:
+    from engine.backends.qwen2 import Qwen2Backend
+    from tests.engine.backends.qwen2.tiny import shared_tiny_settings
+
+    backend = Qwen2Backend(shared_tiny_settings())
+    await backend.start(silent)
+    assert backend._engine
+    engine = backend._engine
+
+    async def freed() -> None:
+        await collect(backend.stream(ask("Next", 1)))  # what was cancelled before is let go before this runs
+        assert engine.cache.in_use == 0
+
+    def fail_once() -> None:
+        model = engine.worker._model
+        step = model.step
+
+        def fail(*_: object) -> Tensor:
+            model.step = step  # type: ignore[method-assign]  # the device's fault, once
+            raise OutOfMemoryError("injected")
+
+        model.step = fail  # type: ignore[method-assign]  # the device's fault, once
+
+    yield Subject(backend, freed, doomed="Go on for ever", break_down=fail_once)
+    await backend.stop()
+
+
+SUBJECTS = [scripted, remote, qwen2]
 
 
 @pytest.fixture(params=SUBJECTS, ids=lambda make: make.__name__)

@@ -3,8 +3,12 @@
 `python -m tests.engine.backends.qwen2.tiny FOLDER` makes one; settings with `model=FOLDER` run it in a second.
 """
 
+import atexit
+import functools
 import json
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import torch
@@ -47,7 +51,10 @@ def make_tiny(folder: Path, *, tied: bool = False, context: int = CONTEXT, seed:
         bos_token_id=None,
         pad_token_id=268,
     )
-    Qwen2ForCausalLM(config).bfloat16().save_pretrained(folder)
+    model = Qwen2ForCausalLM(config).bfloat16()
+    if not tied:
+        model.lm_head.weight.data[268:271] = 0  # greedy answers never end by themselves
+    model.save_pretrained(folder)
     _tokenizer().save_pretrained(folder)
     return folder
 
@@ -61,6 +68,15 @@ def tiny_settings(folder: Path, models_dir: Path, **changes: object) -> Settings
         {"model": str(folder), "models_dir": models_dir, "device": "cpu", "threads": 1, "max_context_tokens": 256}
         | changes
     )
+
+
+@functools.cache
+def shared_tiny_settings() -> Settings:
+    """Settings of a model with room for long answers, made once a test run."""
+    folder = Path(tempfile.mkdtemp(prefix="qdesk-tiny-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    make_tiny(folder / "tiny-qwen2", context=4096)
+    return tiny_settings(folder / "tiny-qwen2", folder, max_context_tokens=4096)
 
 
 def _tokenizer() -> PreTrainedTokenizerFast:
