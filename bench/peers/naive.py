@@ -11,6 +11,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from threading import Thread
+from typing import Any
 
 import torch
 import uvicorn
@@ -42,7 +43,7 @@ def create_app(folder: str, limit: int) -> FastAPI:
         if places.full():
             return JSONResponse({"error": {"message": "busy"}}, status_code=503)
         await places.put(None)
-        inputs = tokenizer.apply_chat_template(
+        inputs: Any = tokenizer.apply_chat_template(
             body["messages"], add_generation_prompt=True, return_tensors="pt", return_dict=True
         )
         streamer = TextIteratorStreamer(tokenizer, skip_prompt=True, skip_special_tokens=True)
