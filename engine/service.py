@@ -29,6 +29,12 @@ ENDING_S = 10.0  # a stopping server waits no longer than this for a backend tha
 RECENT = 10_000  # finished requests kept for the figures on the admin page
 
 State = Literal["loading", "ready", "failed", "draining"]
+STATES: dict[str, State] = {  # by the code of what is told to those who ask
+    "model_loading": "loading",
+    "draining": "draining",
+    "engine_failed": "failed",
+    "log_failed": "failed",
+}
 
 
 class ChatService:
@@ -86,15 +92,23 @@ class ChatService:
 
     def state(self) -> tuple[State, str]:
         """Where the service stands, and the reason in one sentence where it cannot answer."""
+        trouble = self.trouble()
+        return (STATES[trouble.code], str(trouble)) if trouble else ("ready", "")
+
+    def trouble(self) -> NotReady | None:
+        """What a request would be refused with now, whatever it asks."""
         match self._state:
             case "loading":
-                return "loading", f"The model is loading ({self.loading.stage})."
+                reason = f"The model is loading ({self.loading.stage})."
+                return NotReady(reason, code="model_loading", retry_after_s=5)
             case "draining":
-                return "draining", "The server is going down; it takes no new requests."
-            case "failed":
-                return "failed", self._failure
-        reason = self.backend.health()
-        return ("failed", reason) if reason else ("ready", "")
+                reason = "The server is going down; it takes no new requests."
+                return NotReady(reason, code="draining", retry_after_s=self.settings.drain_s)
+        if reason := self._failure or self.backend.health() or "":
+            return NotReady(reason, code="engine_failed")
+        if self.settings.on_log_failure == "refuse" and (reason := self.recorder.health() or ""):
+            return NotReady(f"The log cannot be written, so nothing is answered: {reason}", code="log_failed")
+        return None
 
     # --- requests ---
 
@@ -252,16 +266,8 @@ class ChatService:
     def _check(self, request: ChatRequest) -> None:
         if request.id in self.jobs:
             raise InvalidRequest(f"Request {request.id} is being answered already.", param="id")
-        state, reason = self.state()
-        match state:
-            case "loading":
-                raise NotReady(reason, code="model_loading", retry_after_s=5)
-            case "draining":
-                raise NotReady(reason, code="draining", retry_after_s=self.settings.drain_s)
-            case "failed":
-                raise NotReady(reason, code="engine_failed")
-        if self.settings.on_log_failure == "refuse" and (trouble := self.recorder.health()):
-            raise NotReady(f"The log cannot be written, so nothing is answered: {trouble}", code="log_failed")
+        if trouble := self.trouble():
+            raise trouble
 
     def _count(self, job: Job, status: Status) -> None:
         self.generated_tokens += job.completion_tokens
@@ -277,4 +283,5 @@ class ChatService:
 
     def _fail(self, reason: str) -> None:
         logger.error("{}", reason)
-        self._state, self._failure = "failed", reason
+        if self._state == "loading":  # a server that goes down meanwhile has more to say than that
+            self._state, self._failure = "failed", reason

@@ -36,6 +36,7 @@ ROOT = Path(__file__).parent.parent
 PASSWORD = "correct horse battery"  # of the account `admin`
 API_KEY = "sk-qdesk-fixed-key-of-the-tests"  # the operator's
 SECRET = "the session secret of the tests"
+SLOW_START = ("-m", "tests.slow_start")
 STARTS_WITHIN_S, STOPS_WITHIN_S = 60.0, 60.0
 
 
@@ -78,11 +79,13 @@ def running_server(
     *,
     ready: bool = True,
     accounts: Mapping[str, UserRole] | None = None,
+    program: tuple[str, ...] = ("main.py",),
     **settings: object,
 ) -> Iterator[RunningServer]:
     """Start the server with these settings (names as in engine/settings.py) and stop it at the end.
 
     `ready` False returns as soon as it answers at all. `data_dir` is kept; without it a folder is made and removed.
+    `program` is what Python runs; `SLOW_START` is `main.py` with a backend that starts when it is told to.
     `accounts` are made beside `admin`, all with PASSWORD and the key `key_of(name)`: {"ada": "staff"}.
     """
     with tempfile.TemporaryDirectory(prefix="qdesk-") as name:
@@ -90,7 +93,7 @@ def running_server(
         data_dir.mkdir(parents=True, exist_ok=True)
         if accounts:
             in_a_thread(make_accounts(data_dir, {"admin": "admin", **accounts}))
-        with _started(Path(name) / "log", data_dir, settings) as server:
+        with _started(Path(name) / "log", data_dir, program, settings) as server:
             _wait_for(server, "/readyz" if ready else "/livez")
             yield server
 
@@ -124,7 +127,9 @@ def in_a_thread(work: Coroutine[Any, Any, T]) -> T:
 
 
 @contextmanager
-def _started(log: Path, data_dir: Path, settings: dict[str, object]) -> Iterator[RunningServer]:
+def _started(
+    log: Path, data_dir: Path, program: tuple[str, ...], settings: dict[str, object]
+) -> Iterator[RunningServer]:
     port = free_port()
     chosen = {
         "backend": "scripted",
@@ -141,7 +146,7 @@ def _started(log: Path, data_dir: Path, settings: dict[str, object]) -> Iterator
     environment |= {f"QDESK_{name.upper()}": str(value) for name, value in chosen.items()}
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "main.py"], cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT
+            [sys.executable, *program], cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT
         )
     server = RunningServer(f"http://127.0.0.1:{port}", data_dir, process, log)
     try:

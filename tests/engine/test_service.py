@@ -203,6 +203,9 @@ async def test_with_policy_refuse_nothing_is_answered_while_the_log_cannot_be_wr
     with pytest.raises(NotReady, match="disk full") as refusal:
         await service.submit(question())
     assert refusal.value.code == "log_failed"
+    assert service.state()[0] == "failed"
+    recorder.trouble = None
+    assert service.state() == ("ready", "")
 
 
 async def test_with_policy_warn_answers_go_on_while_the_log_cannot_be_written() -> None:
