@@ -97,17 +97,19 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, service: ChatService, job: Job, frames: Callable[[Update], list[str]]) -> None:
+    def __init__(
+        self, service: ChatService, job: Job, frames: Callable[[Update], list[str]], ping_s: float = PING_S
+    ) -> None:
         super().__init__(headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
-        self.service, self.job, self.frames = service, job, frames
+        self.service, self.job, self.frames, self.ping_s = service, job, frames, ping_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def write(text: str, more: bool = True) -> None:
             if text or not more:
                 await send({"type": "http.response.body", "body": text.encode(), "more_body": more})
 
-        async with aclosing(updates(self.service, self.job, disconnected(receive))) as seen:
+        async with aclosing(updates(self.service, self.job, disconnected(receive), self.ping_s)) as seen:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             async for update in seen:
                 await write(self._text(update))
