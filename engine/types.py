@@ -185,7 +185,7 @@ class Exchange:
 class ExchangeFilter:
     """Every field that is set must match. Each word of `text` must be in prompt or answer; one character is enough."""
 
-    person: str | None = None  # user id
+    person: str | None = None  # user id; "" is the operator's fixed key, which is nobody's
     since: datetime | None = None  # asked then or later
     until: datetime | None = None  # asked before
     status: Status | None = None
