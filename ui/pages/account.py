@@ -92,7 +92,7 @@ class AccountView:
             self.old = _secret(say("Password now"), "current-password")
             self.new = _secret(say("New password"), "new-password")
             self.again = _secret(say("New password again"), "new-password")
-            ui.button(say("Change password")).props("type=submit flat no-caps")
+            ui.button(say("Change password")).props("type=submit outline no-caps")
 
     async def _change_password(self) -> None:
         if not self._may():
@@ -122,7 +122,7 @@ class AccountView:
         say = self.say
         with _form(self._make_key):
             self.key_name = ui.input(say("What the key is for")).props('maxlength=64 autocomplete="off"')
-            ui.button(say("Make a key")).props("type=submit flat no-caps")
+            ui.button(say("Make a key")).props("type=submit outline no-caps")
         self.fresh = ui.element("div").classes("fresh").props('role="status"')
 
     async def _make_key(self) -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
-from transformers import DynamicCache, Qwen2Config, Qwen2ForCausalLM
+from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from engine.backends.qwen2 import weights
 from engine.backends.qwen2.kvcache import KVCache
@@ -122,13 +122,14 @@ def prompts(both: Both) -> list[list[int]]:
 
 
 @torch.inference_mode()
-def test_greedy_tokens_equal_transformers(both: Both) -> None:
-    """All 20 prompts in one batch of ours, told our tokens: transformers must agree with every single choice.
+@pytest.mark.parametrize("first", range(0, len(PROMPTS), 4))
+def test_greedy_tokens_equal_transformers(both: Both, first: int) -> None:
+    """Four prompts in one batch of ours; transformers reads each answer at once and must agree with every choice.
 
-    Transformers reads our whole answer at once. Where it would choose another token, the two must lie within the noise
-    of bfloat16 for it, so that neither choice is the wrong one; this may happen at one token in fifty at the most.
+    Where it would choose another token, the two must lie within the noise of bfloat16 for it, so that neither choice
+    is the wrong one; this may happen at one token in fifty at the most.
     """
-    asked = prompts(both)
+    asked = prompts(both)[first : first + 4]
     cache = KVCache(both.ours.shape, len(asked), 160, CPU)
     logits = both.ours.step([Piece(slot, 0, prompt, logits=True) for slot, prompt in enumerate(asked)], cache)
     answers: list[list[int]] = [[token] for token in logits.argmax(-1).tolist()]
@@ -147,10 +148,11 @@ def test_greedy_tokens_equal_transformers(both: Both) -> None:
 
 @torch.inference_mode()
 def test_logits_equal_transformers(both: Both) -> None:
+    """Transformers' own bfloat16 run is up to 2.1 % of the logits' spread away from exact arithmetic."""
     for prompt in prompts(both)[:4]:
         ours = both.ours.step([Piece(0, 0, prompt, logits=True)], KVCache(both.ours.shape, 1, 160, CPU))
-        theirs = both.theirs(torch.tensor([prompt]), past_key_values=DynamicCache()).logits[0, -1]
-        assert (ours[0].float() - theirs.float()).abs().mean() < 0.02 * theirs.float().std()
+        theirs = both.theirs(torch.tensor([prompt])).logits[0, -1]
+        assert (ours[0].float() - theirs).abs().mean() < 0.02 * theirs.std()
 
 
 def test_the_packaged_tokenizer_cannot_be_forged(both: Both) -> None:
