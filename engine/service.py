@@ -106,7 +106,7 @@ class ChatService:
                 return NotReady(reason, code="draining", retry_after_s=self.settings.drain_s)
         if reason := self._failure or self.backend.health() or "":
             return NotReady(reason, code="engine_failed")
-        if self.settings.on_log_failure == "refuse" and (reason := self.recorder.health() or ""):
+        if self._must_log and (reason := self.recorder.health() or ""):
             return NotReady(f"The log cannot be written, so nothing is answered: {reason}", code="log_failed")
         return None
 
@@ -183,7 +183,8 @@ class ChatService:
             saved = time.monotonic()
             async with aclosing(self.backend.stream(job.request)) as events:
                 async for event in events:
-                    await self._recording.settled(row)  # nobody sees a token of an exchange that is not in the log
+                    if not await self._recording.settled(row) and self._must_log:
+                        raise NotReady("The log cannot be written, so this is not answered.", code="log_failed")
                     job.take(event)
                     if time.monotonic() - saved >= SAVE_EVERY_S:
                         self._recording.write(job.exchange())
@@ -268,6 +269,11 @@ class ChatService:
             raise InvalidRequest(f"Request {request.id} is being answered already.", param="id")
         if trouble := self.trouble():
             raise trouble
+
+    @property
+    def _must_log(self) -> bool:
+        """Whether nobody may see a token of an exchange that is not in the log."""
+        return self.settings.on_log_failure == "refuse"
 
     def _count(self, job: Job, status: Status) -> None:
         self.generated_tokens += job.completion_tokens

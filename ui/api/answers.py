@@ -10,10 +10,11 @@ from contextlib import aclosing
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from engine.errors import NotReady
 from engine.job import Job, Update
 from engine.service import ChatService
 from engine.types import Status
-from ui.api.errors import ApiError
+from ui.api.errors import ApiError, as_api_error
 
 PING_S = 10.0  # silence after which a stream says that it is still there
 
@@ -79,6 +80,8 @@ def trouble_of(update: Update, request_id: str) -> ApiError | None:
     match update.status:
         case Status.DONE | Status.STOPPED:
             return None
+        case Status.FAILED if isinstance(update.error, NotReady):
+            return as_api_error(update.error)
         case Status.FAILED:
             message = str(update.error or "The engine failed.")
             return ApiError(500, f"{message} (request {request_id})", type="server_error", code="engine_error")
