@@ -30,6 +30,7 @@ class Life:
 
     def register(self) -> None:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # until the loop runs there is nothing to finish
+        self.desk.auth.on_disabled = self._put_out
         app.on_startup(self._start)
         app.on_shutdown(self._close)
 
@@ -71,6 +72,12 @@ class Life:
         await self.desk.monitor.stop()
         self.desk.auth.passwords.close()
         await asyncio.to_thread(self.desk.store.close)
+
+    def _put_out(self, user_id: str) -> None:
+        """Nothing of a disabled account goes on running or waiting, wherever it was disabled."""
+        for job in list(self.desk.service.jobs.values()):
+            if job.request.person == user_id:
+                self.desk.service.end(job, Status.CANCELLED)
 
     async def _retain(self) -> None:
         """Delete exchanges that are older than they may become, once a day."""
