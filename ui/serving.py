@@ -26,6 +26,7 @@ DAY_S = 24 * 3600.0
 class Life:
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
+        self._starting: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
 
     def register(self) -> None:
@@ -35,7 +36,7 @@ class Life:
         app.on_shutdown(self._close)
 
     async def _start(self) -> None:
-        loop = asyncio.get_running_loop()
+        loop, self._starting = asyncio.get_running_loop(), asyncio.current_task()
 
         def on_signal(number: int, frame: FrameType | None) -> None:
             loop.call_soon_threadsafe(self._stop_soon)
@@ -69,6 +70,8 @@ class Life:
     async def _close(self) -> None:
         if self._stopping is None:  # stopped in another way than by a signal
             await self.desk.service.stop()
+        if self._starting:
+            self._starting.cancel()  # it may still be at work on the first account
         await self.desk.monitor.stop()
         self.desk.auth.passwords.close()
         await asyncio.to_thread(self.desk.store.close)
