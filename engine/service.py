@@ -116,6 +116,12 @@ class ChatService:
             raise
         return self._launch(request, ticket, depth)
 
+    def check_open(self) -> None:
+        """Raise NotReady while no request at all is taken, before anything is made ready for one."""
+        if refusal := self._refusal():
+            self.refused[refusal.code] += 1
+            raise refusal
+
     def end(self, job: Job, status: Status) -> None:
         """End a job that is waiting or running, as what `status` says; it keeps its text so far."""
         if job.id in self._tasks and job.id not in self._endings:
@@ -253,16 +259,22 @@ class ChatService:
     def _check(self, request: ChatRequest) -> None:
         if request.id in self.jobs:
             raise InvalidRequest(f"Request {request.id} is being answered already.", param="id")
+        if refusal := self._refusal():
+            raise refusal
+
+    def _refusal(self) -> NotReady | None:
+        """Why no request at all is taken now."""
         state, reason = self.state()
         match state:
             case "loading":
-                raise NotReady(reason, code="model_loading", retry_after_s=5)
+                return NotReady(reason, code="model_loading", retry_after_s=5)
             case "draining":
-                raise NotReady(reason, code="draining", retry_after_s=self.settings.drain_s)
+                return NotReady(reason, code="draining", retry_after_s=self.settings.drain_s)
             case "failed":
-                raise NotReady(reason, code="engine_failed")
+                return NotReady(reason, code="engine_failed")
         if self.settings.on_log_failure == "refuse" and (trouble := self.recorder.health()):
-            raise NotReady(f"The log cannot be written, so nothing is answered: {trouble}", code="log_failed")
+            return NotReady(f"The log cannot be written, so nothing is answered: {trouble}", code="log_failed")
+        return None
 
     def _count(self, job: Job, status: Status) -> None:
         self.generated_tokens += job.completion_tokens
