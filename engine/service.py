@@ -64,13 +64,14 @@ class ChatService:
 
     async def start(self) -> None:
         """Load the backend. Never raises: a failure is kept, logged, and told to everybody who asks."""
+        if self._state != "loading":  # it was stopped before it came to this
+            return
         try:
             await self.backend.start(console(self._report))
         except EngineError as error:
             self._fail(str(error))
         except Exception as error:
-            logger.exception("the backend could not be started")
-            self._fail(f"The model could not be loaded: {error}")
+            self._fail(f"The model could not be loaded: {error}", error)
         else:
             if self._state == "loading":
                 self._state = "ready"
@@ -128,6 +129,12 @@ class ChatService:
             self.refused[error.code] += 1
             raise
         return self._launch(request, ticket, depth)
+
+    def check_open(self) -> None:
+        """Raise NotReady while no request at all is taken, before anything is made ready for one."""
+        if refusal := self.trouble():
+            self.refused[refusal.code] += 1
+            raise refusal
 
     def end(self, job: Job, status: Status) -> None:
         """End a job that is waiting or running, as what `status` says; it keeps its text so far."""
@@ -287,7 +294,7 @@ class ChatService:
     def _report(self, progress: Progress) -> None:
         self.loading = progress
 
-    def _fail(self, reason: str) -> None:
-        logger.error("{}", reason)
-        if self._state == "loading":  # a server that goes down meanwhile has more to say than that
+    def _fail(self, reason: str, error: Exception | None = None) -> None:
+        if self._state == "loading":  # else it was stopped while it loaded, and that is no failure
+            logger.opt(exception=error).error("{}", reason)
             self._state, self._failure = "failed", reason

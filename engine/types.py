@@ -76,7 +76,7 @@ class Sampling:
 
 
 def _within(name: str, value: float, good: bool, allowed: str) -> None:
-    if not (math.isfinite(value) and good):
+    if not good or (isinstance(value, float) and not math.isfinite(value)):  # an int may be too large for a float
         raise InvalidRequest(f"{name} is {value}; it must be {allowed}.", param=name)
 
 
