@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help run test check lint format model screenshots docs clean
+.PHONY: help run test check lint format model screenshots bench docs clean
 
 help:
 	@echo "make run          set up, get a model and serve on http://127.0.0.1:8080"
@@ -14,6 +14,7 @@ help:
 	@echo "make format       format the code and mend what lint can mend"
 	@echo "make model        get the model now instead of at the first start"
 	@echo "make screenshots  take docs/screenshots again (needs Chromium)"
+	@echo "make bench        measure against other servers (an hour on two cores; nothing else may run)"
 	@echo "make docs         write docs/settings.md and the list in docs/structure.md again"
 	@echo "make clean        remove the virtual environment and the tools' caches; data and models stay"
 
@@ -42,6 +43,10 @@ model: $(VENV)/.runtime
 
 screenshots: $(VENV)/.development
 	$(BIN)/python -m docs.screenshots.take
+
+bench: $(VENV)/.development
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[bench]"
+	$(BIN)/python -m bench.compare
 
 docs: $(VENV)/.runtime
 	$(BIN)/python -m engine.settings

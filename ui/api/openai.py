@@ -177,6 +177,8 @@ class ChatSocket:
             chunks = Chunks(self.job, usage=_wants_usage(body))
             async with aclosing(updates(self.desk.service, self.job, _set(self.closed))) as seen:
                 async for update in seen:
+                    if update and update.status.final:
+                        self.job = None  # whoever reads the last frame may ask the next question at once
                     for frame in chunks(update) if update else []:
                         await self.socket.send_text(frame)
         finally:
