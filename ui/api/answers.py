@@ -113,8 +113,11 @@ class EventStream(Response):
                 await send({"type": "http.response.body", "body": text.encode(), "more_body": more})
 
         async with aclosing(updates(self.service, self.job, disconnected(receive), self.ping_s)) as seen:
-            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            begun = False
             async for update in seen:
+                if not begun:  # only from the first update on does the job end with this stream
+                    await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+                    begun = True
                 await write(self._text(update))
         await write("", more=False)
 
