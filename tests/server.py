@@ -8,6 +8,7 @@ Leaving the block sends SIGTERM and asserts that the process ends with 0.
 
 import asyncio
 import os
+import random
 import re
 import signal
 import socket
@@ -179,9 +180,12 @@ def eventually(condition: Callable[[], bool], *, within_s: float = 30) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """At random, because other tests may look for one now, and below those that outgoing connections are given."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with socket.socket() as listener, suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
 
 
 def form_token(page: str) -> str:
