@@ -77,7 +77,9 @@ def test_leaving_before_the_question_is_taken(hasty: RunningServer, visit: Visit
 
 def test_half_an_emoji_is_taken(hasty: RunningServer, visit: Visit) -> None:
     page = visit(hasty)
-    page.evaluate(LEAVE_AT_ONCE.replace('document.querySelector(".sidebar-item a, nav li a").click();', ""), ["a\ud83d"])
+    page.evaluate(
+        LEAVE_AT_ONCE.replace('document.querySelector(".sidebar-item a, nav li a").click();', ""), ["a\ud83d"]
+    )
     expect(answer(page)).to_have_text("You said: a\ufffd")
 
 
