@@ -1,5 +1,7 @@
 """Qdesk: settings -> store, backend, service -> faces -> one server. Nothing else happens here."""
 
+import sys
+
 from nicegui import app, ui
 
 from engine.backends import create_backend
@@ -7,6 +9,7 @@ from engine.monitor import Monitor
 from engine.service import ChatService
 from engine.settings import Settings, load
 from storage import Store
+from storage.errors import StorageError
 from ui.api.all import register as register_api
 from ui.auth import Auth
 from ui.desk import Desk
@@ -15,6 +18,7 @@ from ui.guard import Guard
 from ui.pages import account, admin, chat, login, review
 from ui.serving import Life, log_in_one_place
 from ui.sockets import guard_sockets
+from ui.starting import check_address, data_folder
 from ui.static_files import STATIC
 
 VERSION = "0.1.0"
@@ -23,7 +27,6 @@ SHUTDOWN_S = 5  # for connections that are still open when every answer has ende
 
 def build(settings: Settings) -> Desk:
     """Join the parts: the store opens, the service is ready to load its model, the faces are registered."""
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
     store = Store(settings.sqlalchemy_url)
     store.open()
     service = ChatService(settings, create_backend(settings), store.exchanges)
@@ -38,14 +41,24 @@ def build(settings: Settings) -> Desk:
 def main() -> None:
     log_in_one_place()
     settings = load()
-    desk = build(settings)
+    with data_folder(settings.data_dir):
+        check_address(settings.host, settings.port)
+        try:
+            desk = build(settings)
+        except StorageError as error:
+            sys.exit(str(error))
+        serve(desk)
+
+
+def serve(desk: Desk) -> None:
+    """Answer until a signal comes."""
     guard_sockets(desk.auth)
-    app.add_middleware(Guard, auth=desk.auth, settings=settings)
+    app.add_middleware(Guard, auth=desk.auth, settings=desk.settings)
     app.add_middleware(Entry)
     Life(desk).register()
     ui.run(
-        host=settings.host,
-        port=settings.port,
+        host=desk.settings.host,
+        port=desk.settings.port,
         title="Qdesk",
         dark=None,
         favicon=(STATIC / "qdesk.svg").read_text(encoding="utf-8"),

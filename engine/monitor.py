@@ -110,7 +110,8 @@ class Monitor:
         """Take a sample and tell the watchers. What fails in one of them is logged and hurts no other."""
         service, before = self.service, self.samples[-1] if self.samples else None
         at = datetime.now(UTC)
-        tokens = service.generated_tokens + sum(job.completion_tokens for job in service.jobs.values())
+        going_on = (job.completion_tokens for job in service.jobs.values() if job.finished_s is None)
+        tokens = service.generated_tokens + sum(going_on)
         seconds = (at - before.at).total_seconds() if before else 0.0
         sample = Sample(
             at=at,

@@ -35,10 +35,13 @@ class Recording:
         writing.add_done_callback(lambda writing: _log_failure(writing, exchange.id))
         return writing
 
-    async def settled(self, writing: "asyncio.Future[None] | None") -> None:
-        """Return once a row that was handed over is written, has failed, or has taken WRITE_S."""
-        if writing is not None and not writing.done():
+    async def settled(self, writing: "asyncio.Future[None] | None") -> bool:
+        """Whether a row that was handed over is written; False when that has failed, or has taken WRITE_S."""
+        if writing is None:
+            return False
+        if not writing.done():
             await asyncio.wait([writing], timeout=WRITE_S)
+        return writing.done() and not writing.cancelled() and writing.exception() is None
 
 
 def _log_failure(writing: "asyncio.Future[None]", id: str) -> None:

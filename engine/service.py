@@ -29,6 +29,12 @@ ENDING_S = 10.0  # a stopping server waits no longer than this for a backend tha
 RECENT = 10_000  # finished requests kept for the figures on the admin page
 
 State = Literal["loading", "ready", "failed", "draining"]
+STATES: dict[str, State] = {  # by the code of what is told to those who ask
+    "model_loading": "loading",
+    "draining": "draining",
+    "engine_failed": "failed",
+    "log_failed": "failed",
+}
 
 
 class ChatService:
@@ -58,13 +64,14 @@ class ChatService:
 
     async def start(self) -> None:
         """Load the backend. Never raises: a failure is kept, logged, and told to everybody who asks."""
+        if self._state != "loading":  # it was stopped before it came to this
+            return
         try:
             await self.backend.start(console(self._report))
         except EngineError as error:
             self._fail(str(error))
         except Exception as error:
-            logger.exception("the backend could not be started")
-            self._fail(f"The model could not be loaded: {error}")
+            self._fail(f"The model could not be loaded: {error}", error)
         else:
             if self._state == "loading":
                 self._state = "ready"
@@ -86,15 +93,23 @@ class ChatService:
 
     def state(self) -> tuple[State, str]:
         """Where the service stands, and the reason in one sentence where it cannot answer."""
+        trouble = self.trouble()
+        return (STATES[trouble.code], str(trouble)) if trouble else ("ready", "")
+
+    def trouble(self) -> NotReady | None:
+        """What a request would be refused with now, whatever it asks."""
         match self._state:
             case "loading":
-                return "loading", f"The model is loading ({self.loading.stage})."
+                reason = f"The model is loading ({self.loading.stage})."
+                return NotReady(reason, code="model_loading", retry_after_s=5)
             case "draining":
-                return "draining", "The server is going down; it takes no new requests."
-            case "failed":
-                return "failed", self._failure
-        reason = self.backend.health()
-        return ("failed", reason) if reason else ("ready", "")
+                reason = "The server is going down; it takes no new requests."
+                return NotReady(reason, code="draining", retry_after_s=self.settings.drain_s)
+        if reason := self._failure or self.backend.health() or "":
+            return NotReady(reason, code="engine_failed")
+        if self._must_log and (reason := self.recorder.health() or ""):
+            return NotReady(f"The log cannot be written, so nothing is answered: {reason}", code="log_failed")
+        return None
 
     # --- requests ---
 
@@ -114,6 +129,12 @@ class ChatService:
             self.refused[error.code] += 1
             raise
         return self._launch(request, ticket, depth)
+
+    def check_open(self) -> None:
+        """Raise NotReady while no request at all is taken, before anything is made ready for one."""
+        if refusal := self.trouble():
+            self.refused[refusal.code] += 1
+            raise refusal
 
     def end(self, job: Job, status: Status) -> None:
         """End a job that is waiting or running, as what `status` says; it keeps its text so far."""
@@ -169,7 +190,8 @@ class ChatService:
             saved = time.monotonic()
             async with aclosing(self.backend.stream(job.request)) as events:
                 async for event in events:
-                    await self._recording.settled(row)  # nobody sees a token of an exchange that is not in the log
+                    if not await self._recording.settled(row) and self._must_log:
+                        raise NotReady("The log cannot be written, so this is not answered.", code="log_failed")
                     job.take(event)
                     if time.monotonic() - saved >= SAVE_EVERY_S:
                         self._recording.write(job.exchange())
@@ -252,16 +274,13 @@ class ChatService:
     def _check(self, request: ChatRequest) -> None:
         if request.id in self.jobs:
             raise InvalidRequest(f"Request {request.id} is being answered already.", param="id")
-        state, reason = self.state()
-        match state:
-            case "loading":
-                raise NotReady(reason, code="model_loading", retry_after_s=5)
-            case "draining":
-                raise NotReady(reason, code="draining", retry_after_s=self.settings.drain_s)
-            case "failed":
-                raise NotReady(reason, code="engine_failed")
-        if self.settings.on_log_failure == "refuse" and (trouble := self.recorder.health()):
-            raise NotReady(f"The log cannot be written, so nothing is answered: {trouble}", code="log_failed")
+        if trouble := self.trouble():
+            raise trouble
+
+    @property
+    def _must_log(self) -> bool:
+        """Whether nobody may see a token of an exchange that is not in the log."""
+        return self.settings.on_log_failure == "refuse"
 
     def _count(self, job: Job, status: Status) -> None:
         self.generated_tokens += job.completion_tokens
@@ -275,6 +294,7 @@ class ChatService:
     def _report(self, progress: Progress) -> None:
         self.loading = progress
 
-    def _fail(self, reason: str) -> None:
-        logger.error("{}", reason)
-        self._state, self._failure = "failed", reason
+    def _fail(self, reason: str, error: Exception | None = None) -> None:
+        if self._state == "loading":  # else it was stopped while it loaded, and that is no failure
+            logger.opt(exception=error).error("{}", reason)
+            self._state, self._failure = "failed", reason

@@ -95,7 +95,9 @@ class Settings(BaseSettings):
     request_timeout_s: Seconds = Field(
         600, gt=0, description="Seconds from asking to the last token, waiting included."
     )
-    abandon_after_s: Seconds = Field(60, ge=0, description="Seconds that an answer goes on when no page shows it.")
+    abandon_after_s: Seconds = Field(
+        60, ge=0, description="Seconds that an answer goes on when its person has no page open."
+    )
     drain_s: Seconds = Field(30, ge=0, description="Seconds that running answers get to finish when the server stops.")
 
     @model_validator(mode="after")

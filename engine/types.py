@@ -76,7 +76,7 @@ class Sampling:
 
 
 def _within(name: str, value: float, good: bool, allowed: str) -> None:
-    if not (math.isfinite(value) and good):
+    if not good or (isinstance(value, float) and not math.isfinite(value)):  # an int may be too large for a float
         raise InvalidRequest(f"{name} is {value}; it must be {allowed}.", param=name)
 
 
@@ -185,7 +185,7 @@ class Exchange:
 class ExchangeFilter:
     """Every field that is set must match. Each word of `text` must be in prompt or answer; one character is enough."""
 
-    person: str | None = None  # user id
+    person: str | None = None  # user id; "" is the operator's fixed key, which is nobody's
     since: datetime | None = None  # asked then or later
     until: datetime | None = None  # asked before
     status: Status | None = None

@@ -131,7 +131,7 @@ class Exchanges:
         table = ExchangeTable
         conditions: list[sa.ColumnElement[bool]] = []
         if filter.person is not None:
-            conditions.append(col(table.person) == filter.person)
+            conditions.append(col(table.person) == (filter.person or None))
         if filter.since is not None:
             conditions.append(col(table.queued_at) >= filter.since)
         if filter.until is not None:

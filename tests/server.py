@@ -8,6 +8,7 @@ Leaving the block sends SIGTERM and asserts that the process ends with 0.
 
 import asyncio
 import os
+import random
 import re
 import signal
 import socket
@@ -36,6 +37,7 @@ ROOT = Path(__file__).parent.parent
 PASSWORD = "correct horse battery"  # of the account `admin`
 API_KEY = "sk-qdesk-fixed-key-of-the-tests"  # the operator's
 SECRET = "the session secret of the tests"
+SLOW_START = ("-m", "tests.slow_start")
 STARTS_WITHIN_S, STOPS_WITHIN_S = 60.0, 60.0
 
 
@@ -78,11 +80,13 @@ def running_server(
     *,
     ready: bool = True,
     accounts: Mapping[str, UserRole] | None = None,
+    program: tuple[str, ...] = ("main.py",),
     **settings: object,
 ) -> Iterator[RunningServer]:
     """Start the server with these settings (names as in engine/settings.py) and stop it at the end.
 
     `ready` False returns as soon as it answers at all. `data_dir` is kept; without it a folder is made and removed.
+    `program` is what Python runs; `SLOW_START` is `main.py` with a backend that starts when it is told to.
     `accounts` are made beside `admin`, all with PASSWORD and the key `key_of(name)`: {"ada": "staff"}.
     """
     with tempfile.TemporaryDirectory(prefix="qdesk-") as name:
@@ -90,7 +94,7 @@ def running_server(
         data_dir.mkdir(parents=True, exist_ok=True)
         if accounts:
             in_a_thread(make_accounts(data_dir, {"admin": "admin", **accounts}))
-        with _started(Path(name) / "log", data_dir, settings) as server:
+        with _started(Path(name) / "log", data_dir, program, settings) as server:
             _wait_for(server, "/readyz" if ready else "/livez")
             yield server
 
@@ -124,7 +128,9 @@ def in_a_thread(work: Coroutine[Any, Any, T]) -> T:
 
 
 @contextmanager
-def _started(log: Path, data_dir: Path, settings: dict[str, object]) -> Iterator[RunningServer]:
+def _started(
+    log: Path, data_dir: Path, program: tuple[str, ...], settings: dict[str, object]
+) -> Iterator[RunningServer]:
     port = free_port()
     chosen = {
         "backend": "scripted",
@@ -141,7 +147,7 @@ def _started(log: Path, data_dir: Path, settings: dict[str, object]) -> Iterator
     environment |= {f"QDESK_{name.upper()}": str(value) for name, value in chosen.items()}
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "main.py"], cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT
+            [sys.executable, *program], cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT
         )
     server = RunningServer(f"http://127.0.0.1:{port}", data_dir, process, log)
     try:
@@ -174,9 +180,12 @@ def eventually(condition: Callable[[], bool], *, within_s: float = 30) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """At random, because other tests may look for one now, and below those that outgoing connections are given."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with socket.socket() as listener, suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
 
 
 def form_token(page: str) -> str:

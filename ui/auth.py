@@ -61,6 +61,7 @@ class Auth:
         self.store = store
         self.seal: Seal = open_seal(settings)
         self.passwords = Passwords()
+        self.on_disabled: Callable[[str], None] = lambda user_id: None  # told of every account that is found disabled
         self.setup_token: str | None = None  # opens /setup while there is no account
         self._operator_key = settings.api_key.get_secret_value()
         self._live: dict[str, _Live] = {}  # by session id
@@ -176,6 +177,7 @@ class Auth:
         user = await self.store.users.get(user_id)
         if user is None or user.disabled:
             await self.sign_out_everywhere(user_id)
+            self.on_disabled(user_id)
             return
         for live in self._live.values():
             if live.user.id == user_id:
@@ -257,6 +259,9 @@ class Auth:
             else:
                 live.user = user
         self._revoke(over)
+        for user in users.values():
+            if user.disabled:
+                self.on_disabled(user.id)
 
     async def _fetch(self, token_hash: str) -> str | None:
         while True:

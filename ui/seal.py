@@ -6,6 +6,7 @@ What is stored or shown is an HMAC, so that a copy of the database opens nothing
 import hmac
 import os
 import secrets
+import sys
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 from engine.settings import Settings
 
 SECRET_FILE = "session.secret"
+SECRET_BYTES = 32
 
 
 class Seal:
@@ -33,13 +35,22 @@ def same(left: str, right: str) -> bool:
 
 
 def open_seal(settings: Settings) -> Seal:
-    """The seal of this server, by QDESK_SESSION_SECRET or by a secret that is made once in the data folder."""
+    """The seal of this server, by QDESK_SESSION_SECRET or by a secret that is made once in the data folder.
+
+    A secret that cannot be used ends the process with one sentence.
+    """
     given = settings.session_secret.get_secret_value()
     return Seal(given.encode() if given else _kept_secret(settings.data_dir / SECRET_FILE))
 
 
 def _kept_secret(path: Path) -> bytes:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(FileExistsError), open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(secrets.token_bytes(32))
-    return path.read_bytes()
+    try:
+        with suppress(FileExistsError), open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(secrets.token_bytes(SECRET_BYTES))
+        secret = path.read_bytes()
+    except OSError as error:
+        sys.exit(f"The session secret {path} cannot be used: {error.strerror}.")
+    if len(secret) < SECRET_BYTES:  # the disk was full when it was made
+        sys.exit(f"The session secret {path} is cut off. Delete it: everybody must sign in anew then.")
+    return secret

@@ -26,15 +26,17 @@ DAY_S = 24 * 3600.0
 class Life:
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
+        self._starting: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
 
     def register(self) -> None:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # until the loop runs there is nothing to finish
+        self.desk.auth.on_disabled = self._put_out
         app.on_startup(self._start)
         app.on_shutdown(self._close)
 
     async def _start(self) -> None:
-        loop = asyncio.get_running_loop()
+        loop, self._starting = asyncio.get_running_loop(), asyncio.current_task()
 
         def on_signal(number: int, frame: FrameType | None) -> None:
             loop.call_soon_threadsafe(self._stop_soon)
@@ -68,9 +70,17 @@ class Life:
     async def _close(self) -> None:
         if self._stopping is None:  # stopped in another way than by a signal
             await self.desk.service.stop()
+        if self._starting:
+            self._starting.cancel()  # it may still be at work on the first account
         await self.desk.monitor.stop()
         self.desk.auth.passwords.close()
         await asyncio.to_thread(self.desk.store.close)
+
+    def _put_out(self, user_id: str) -> None:
+        """Nothing of a disabled account goes on running or waiting, wherever it was disabled."""
+        for job in list(self.desk.service.jobs.values()):
+            if job.request.person == user_id:
+                self.desk.service.end(job, Status.CANCELLED)
 
     async def _retain(self) -> None:
         """Delete exchanges that are older than they may become, once a day."""

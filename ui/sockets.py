@@ -28,12 +28,16 @@ def guard_sockets(auth: Auth) -> None:
 def _when(
     check: Callable[[Auth, str, Any], bool], auth: Auth, handler: Handler
 ) -> Callable[[str, Any], Awaitable[Any]]:
-    async def checked(sid: str, message: Any) -> Any:
+    async def checked(sid: str, message: Any = None) -> Any:
         if not check(auth, sid, message):
             logger.warning("a socket spoke for a page that is not its own, or no longer")
             return False
-        result = handler(sid, message)
-        return await result if isinstance(result, Awaitable) else result
+        try:
+            result = handler(sid, message)
+            return await result if isinstance(result, Awaitable) else result
+        except Exception as error:  # what a page's handler raises never comes here; NiceGUI logs it
+            logger.warning("a socket sent what no page sends: {!r}", error)
+            return False
 
     return checked
 

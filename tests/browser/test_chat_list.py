@@ -101,6 +101,26 @@ def test_search_finds_titles_and_texts_and_two_chinese_characters(server: Runnin
     expect(listed(page).filter(has_text="Something else altogether")).to_be_visible()
 
 
+def test_the_list_is_divided_by_the_readers_days(visit: Visit) -> None:
+    with running_server() as server:
+        page = visit(server)
+        for title, days in (("Long ago", 40), ("Some days ago", 4), ("The day before", 1), ("Just now", 0)):
+            ask(page, title)
+            earlier = "update conversations set updated_at = datetime(updated_at, ?) where title = ?"
+            server.change(earlier, f"-{days} days", title)
+            new_chat(page)
+        page.reload()
+        groups = page.get_by_role("navigation", name="Conversations").locator("section")
+        expect(groups).to_have_text(
+            [
+                re.compile(r"^Today\s*Just now"),
+                re.compile(r"^Yesterday\s*The day before"),
+                re.compile(r"^Last 7 days\s*Some days ago"),
+                re.compile(r"^Older\s*Long ago"),
+            ]
+        )
+
+
 def test_nobody_sees_what_is_somebody_elses(visit: Visit) -> None:
     with running_server(accounts={"ada": "staff", "bob": "staff"}) as server:
         page = visit(server, name="ada")

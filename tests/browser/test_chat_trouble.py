@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 
+import httpx
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Visit
-from tests.server import RunningServer, running_server
+from tests.server import API_KEY, RunningServer, bearer, key_of, running_server
 from tests.ui.test_markdown import ATTACKS
 
 pytestmark = pytest.mark.browser
@@ -59,6 +61,29 @@ def test_waiting_in_line_leaving_and_a_full_house(narrow: RunningServer, visit: 
     expect(second.locator(".ticket")).to_have_text(re.compile(r"You are next in line, (about \d+ s|any moment now)"))
     first.get_by_role("button", name="Stop").click()
     expect(answer(second)).to_have_text("You said: how long will it take")
+
+
+def test_the_place_in_line_is_told_with_a_wait_that_counts_down(visit: Visit) -> None:
+    with running_server(max_concurrent_requests=1, accounts={"ada": "staff", "bob": "staff"}) as server:
+
+        def asked(key: str, **other: object) -> AbstractContextManager[httpx.Response]:
+            question = {"messages": [{"role": "user", "content": "long"}], "stream": True, **other}
+            url = server.url + "/v1/chat/completions"
+            return httpx.stream("POST", url, json=question, headers=bearer(key), timeout=60)
+
+        with asked(API_KEY, max_tokens=150) as measured:  # so that it is known how long a request takes
+            measured.read()
+        page = visit(server)
+        with asked(API_KEY), asked(key_of("ada")), asked(key_of("bob")):
+            ask(page, "third")
+            ticket = page.locator(".ticket")
+            expect(ticket).to_contain_text(re.compile(r"You are 3rd in line, about \d+ s"))
+            wait = re.search(r"about (\d+) s", ticket.inner_text())
+            assert wait
+            fewer = "n => Number(/about (\\d+) s/.exec(document.querySelector('.ticket').innerText)[1]) < n"
+            page.wait_for_function(fewer, arg=int(wait[1]))
+            page.get_by_role("button", name="Leave").click()
+            expect(page.locator(".note")).to_contain_text("This question left the line")
 
 
 def test_five_seconds_without_a_network_lose_no_word(server: RunningServer, visit: Visit) -> None:

@@ -112,6 +112,34 @@ def test_a_reviewer_finds_what_somebody_has_just_asked(server: RunningServer, vi
     assert "person=ada&time=today&status=done&source=page" in searched
 
 
+def test_what_was_searched_for_is_marked_in_the_list_and_in_the_exchange(server: RunningServer, visit: Visit) -> None:
+    marked = "[...CSS.highlights.get('found')].map(range => range.toString())"
+    page = visit(server, "/review?text=报销", name="rita")
+    expect(rows(page)).to_have_count(1)
+    page.wait_for_function(f"{marked}.join() === '报销'")
+    rows(page).click()
+    page.wait_for_function(f"{marked}.join() === '报销,报销'")
+    page.get_by_role("button", name="Show the exact messages").click()
+    page.wait_for_function(f"{marked}.join() === '报销,报销,报销'")
+    page.keyboard.press("Escape")
+    look_for(page, "LINE people")
+    page.wait_for_function(f"{marked}.map(word => word.toLowerCase()).join() === 'line,people'")
+    look_for(page, "")
+    page.wait_for_function("CSS.highlights.get('found').size === 0")
+
+
+def test_what_the_fixed_key_asked_is_found_and_exported(server: RunningServer, visit: Visit) -> None:
+    page = visit(server, "/review", name="rita")
+    choose(page, "Person", "The fixed key")
+    expect(rows(page)).to_have_count(1)
+    expect(rows(page)).to_contain_text("=1+1")
+    expect(page).to_have_url(re.compile(r"\?person=%28fixed\+key%29$"))
+    with page.expect_download() as started:
+        page.get_by_role("link", name="JSON lines").click()
+    exported = started.value.path().read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["prompt"] for line in exported] == ["=1+1"]
+
+
 def test_a_failure_is_found_by_its_status(server: RunningServer, visit: Visit) -> None:
     page = visit(server, "/review", name="rita")
     choose(page, "Status", "Failed")

@@ -14,7 +14,7 @@ from engine.hardware import Hardware
 from engine.job import Outcome
 from engine.monitor import WINDOW_S, Monitor, Sample, Spread, figures, percentile, spread
 from engine.types import Status
-from tests.engine.kit import UnrulyBackend, assert_empty, ended, question, running, service_on, until
+from tests.engine.kit import UnrulyBackend, assert_empty, ended, parts, question, running, service_on, until
 
 
 @pytest.fixture
@@ -74,6 +74,25 @@ async def test_tokens_of_running_answers_count_while_they_come() -> None:
     assert watched.now.tokens == job.completion_tokens
     await service.stop()
     assert_empty(service)
+
+
+async def test_tokens_count_once_while_the_final_row_is_being_written() -> None:
+    backend = UnrulyBackend()
+    service = await service_on(backend, drain_s=0)
+    watched = Monitor(service, read=hardware.read)
+    job = await service.submit(question("long"))
+    await until(job, lambda update: update.seq >= 5)
+    _, recorder = parts(service)
+    recorder.silent = True
+    service.stop_job(job)
+    await asyncio.wait([task for task in asyncio.all_tasks() if task.get_name() == f"job {job.id}"])
+    await asyncio.sleep(0)  # what follows its end comes with the loop's next turn
+    watched.sample()
+    assert not job.status.final
+    assert watched.now.tokens == job.completion_tokens
+    for written in recorder.unwritten:
+        written.set_result(None)
+    await ended(job)
 
 
 @pytest.mark.usefixtures("quick")

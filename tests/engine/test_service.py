@@ -203,6 +203,9 @@ async def test_with_policy_refuse_nothing_is_answered_while_the_log_cannot_be_wr
     with pytest.raises(NotReady, match="disk full") as refusal:
         await service.submit(question())
     assert refusal.value.code == "log_failed"
+    assert service.state()[0] == "failed"
+    recorder.trouble = None
+    assert service.state() == ("ready", "")
 
 
 async def test_with_policy_warn_answers_go_on_while_the_log_cannot_be_written() -> None:
@@ -213,14 +216,27 @@ async def test_with_policy_warn_answers_go_on_while_the_log_cannot_be_written() 
 
 
 @pytest.mark.parametrize("way", ["refusing", "failing", "silent"])
-async def test_a_recorder_that_fails_holds_nobody_up(
+async def test_a_recorder_that_fails_holds_nobody_up(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    monkeypatch.setattr(recording, "WRITE_S", 0.01)
+    service = await service_on(UnrulyBackend(), on_log_failure="warn")
+    _, recorder = parts(service)
+    setattr(recorder, way, True)
+    job = await service.submit(question())
+    assert (await ended(job)).status is Status.DONE
+    assert_empty(service)
+
+
+@pytest.mark.parametrize("way", ["refusing", "failing", "silent"])
+async def test_with_policy_refuse_nobody_sees_a_token_that_is_not_in_the_log(
     service: ChatService, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     monkeypatch.setattr(recording, "WRITE_S", 0.01)
     _, recorder = parts(service)
     setattr(recorder, way, True)
-    job = await service.submit(question())
-    assert (await ended(job)).status is Status.DONE
+    last = await ended(await service.submit(question()))
+    assert (last.status, last.text) == (Status.FAILED, "")
+    assert isinstance(last.error, NotReady)
+    assert last.error.code == "log_failed"
     assert_empty(service)
 
 

@@ -96,6 +96,7 @@ async def test_every_filter_narrows(store: Store) -> None:
 
     assert await found(ExchangeFilter()) == ["key", "bob", "ada"]
     assert await found(ExchangeFilter(person=bob.id)) == ["bob"]
+    assert await found(ExchangeFilter(person="")) == ["key"]
     assert await found(ExchangeFilter(source="page")) == ["key", "ada"]
     assert await found(ExchangeFilter(status=Status.DONE)) == ["bob", "ada"]
     assert await found(ExchangeFilter(since=NOON + timedelta(hours=1))) == ["key", "bob"]

@@ -1,6 +1,7 @@
 """What the tiles of the overview say, from samples and figures made up here."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -86,6 +87,13 @@ def test_a_gpu_shows_whose_its_memory_is() -> None:
 
     tiles = by_label(machine(ENGLISH, hardware, Telling()))
     assert [part.label for part in tiles["H200"].parts] == ["weights 5", "cache 20", "others 15"]
+
+    other = replace(GPU, name="Spare", memory_own=None)
+    shown = machine(ENGLISH, replace(hardware, gpus=(GPU, other)), Telling())
+    assert {tile.label: [part.label for part in tile.parts] for tile in shown if tile.label in ("H200", "Spare")} == {
+        "H200": ["weights 5", "cache 20", "others 15"],
+        "Spare": ["Qdesk 0", "others 40"],
+    }
 
 
 def test_what_a_gpu_does_not_tell_is_a_dash_and_a_lost_one_is_told() -> None:

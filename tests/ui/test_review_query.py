@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.types import Status
-from ui.components.review.query import Query, reader_zone
+from ui.components.review.query import FIXED_KEY, Query, reader_zone
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 NOW = datetime(2026, 11, 29, 17, 30, tzinfo=UTC)  # half past one of the 30th in Shanghai
@@ -102,3 +102,12 @@ def test_the_readers_zone_is_named_or_counted() -> None:
     assert reader_zone("Mars/Olympus", 90) == timezone(timedelta(minutes=90))
     assert reader_zone("../../etc/passwd", "x") is UTC
     assert reader_zone(None, 100_000) is UTC
+
+
+def test_a_name_means_its_account_and_the_fixed_key_nobodys_exchanges() -> None:
+    assert Query().asker(None) is None
+    assert Query(person="ada").asker("id of ada") == "id of ada"
+    assert Query(person=FIXED_KEY).asker(None) == ""
+    assert Query(person=FIXED_KEY).asker("id of somebody called so") == "id of somebody called so"
+    with pytest.raises(LookupError, match="nobody"):
+        Query(person="nobody").asker(None)

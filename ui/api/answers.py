@@ -10,10 +10,11 @@ from contextlib import aclosing
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from engine.errors import NotReady
 from engine.job import Job, Update
 from engine.service import ChatService
 from engine.types import Status
-from ui.api.errors import ApiError
+from ui.api.errors import ApiError, as_api_error
 
 PING_S = 10.0  # silence after which a stream says that it is still there
 
@@ -79,6 +80,8 @@ def trouble_of(update: Update, request_id: str) -> ApiError | None:
     match update.status:
         case Status.DONE | Status.STOPPED:
             return None
+        case Status.FAILED if isinstance(update.error, NotReady):
+            return as_api_error(update.error)
         case Status.FAILED:
             message = str(update.error or "The engine failed.")
             return ApiError(500, f"{message} (request {request_id})", type="server_error", code="engine_error")
@@ -97,19 +100,24 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, service: ChatService, job: Job, frames: Callable[[Update], list[str]]) -> None:
+    def __init__(
+        self, service: ChatService, job: Job, frames: Callable[[Update], list[str]], ping_s: float = PING_S
+    ) -> None:
         super().__init__(headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"})
         del self.headers["content-length"]
-        self.service, self.job, self.frames = service, job, frames
+        self.service, self.job, self.frames, self.ping_s = service, job, frames, ping_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def write(text: str, more: bool = True) -> None:
             if text or not more:
                 await send({"type": "http.response.body", "body": text.encode(), "more_body": more})
 
-        async with aclosing(updates(self.service, self.job, disconnected(receive))) as seen:
-            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        async with aclosing(updates(self.service, self.job, disconnected(receive), self.ping_s)) as seen:
+            begun = False
             async for update in seen:
+                if not begun:  # only from the first update on does the job end with this stream
+                    await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+                    begun = True
                 await write(self._text(update))
         await write("", more=False)
 

@@ -2,7 +2,7 @@
 
 from nicegui import app
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from engine.errors import EngineError
@@ -22,6 +22,7 @@ def register() -> None:
         assert isinstance(error, EngineError | ApiError)
         return error_response(error)
 
+    @app.exception_handler(ClientDisconnect)  # while its body was being read
     @app.exception_handler(Gone)
     async def gone(request: Request, error: Exception) -> Response:
         return Response(status_code=499)  # nobody reads it; it is for the log

@@ -3,7 +3,9 @@
 Every handler asks who is there before it acts, and checks what came from the browser, whatever the components send.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +14,15 @@ from nicegui import background_tasks
 from nicegui.events import GenericEventArguments
 
 from engine.errors import EngineError, InvalidRequest
+from engine.job import Job
 from engine.types import ChatRequest, Exchange, Sampling
 from ui.auth import Visitor
 from ui.components.composer import LONGEST_MESSAGE, Composer
 from ui.components.conversations import Conversations
 from ui.components.hub import Hub
-from ui.components.preferences import Preferences, read_choice
+from ui.components.preferences import Chosen, Preferences, read_choice
 from ui.components.prompt import messages_for
-from ui.components.refusals import refusal
+from ui.components.refusals import not_taken, refusal
 from ui.components.shown import Shown
 from ui.components.sidebar import Sidebar
 from ui.components.thread import Thread
@@ -57,6 +60,7 @@ class ChatView:
         self._sidebar, self._thread, self._composer, self._preferences = sidebar, thread, composer, preferences
         self._asking = False
         self._taken: set[str] = set()  # questions taken, by the browser's own mark
+        self._minded: dict[str, asyncio.Task[None]] = {}  # by id of the person's jobs, whichever conversation is shown
         for event, handler in self.list.handlers():
             sidebar.on(event, self._guarded(handler))
         sidebar.on("open", self._guarded(self._visit))
@@ -80,6 +84,9 @@ class ChatView:
 
     async def start(self, conversation_id: str) -> None:
         self._hub.join(self)
+        for job in list(self._desk.service.jobs.values()):
+            if job.request.person == self.visitor.user.id and job.request.source == "page":
+                self.mind(job)
         await self.open(conversation_id)
         await self.list.refresh()
 
@@ -90,6 +97,23 @@ class ChatView:
     def close(self) -> None:
         self._hub.leave(self)
         self.shown.stop_following()
+        for task in list(self._minded.values()):
+            task.cancel()
+
+    def mind(self, job: Job) -> None:
+        """Keep an answer going while this page is open, also when the page shows another conversation."""
+        if job.id not in self._minded:
+            self._minded[job.id] = background_tasks.create(self._until_its_end(job), name=f"mind {job.id}")
+
+    async def _until_its_end(self, job: Job) -> None:
+        try:
+            await self.list.refresh()
+            async with aclosing(job.follow()) as updates:
+                async for _ in updates:
+                    pass
+        finally:
+            del self._minded[job.id]
+        await self.list.refresh()
 
     async def open(self, conversation_id: str, *, push: bool = False) -> None:
         if not await self.shown.open(conversation_id, self.visitor.user.id, push=push):
@@ -121,7 +145,6 @@ class ChatView:
 
     def _answers_changed(self) -> None:
         self._composer.busy(bool(self.shown.running))
-        background_tasks.create(self.list.refresh(), name="list of conversations")
 
     # --- what people do ---
 
@@ -142,9 +165,10 @@ class ChatView:
             await self._submit(text, self.shown.path, nonce=nonce)
         except EngineError as error:
             self._composer.refused(nonce, refusal(error, self.say), retry=not isinstance(error, InvalidRequest))
-        except Exception:
-            logger.exception("a question could not be taken")
-            self._composer.refused(nonce, self.say("That did not work. Your message stays here."), retry=True)
+        except Exception as error:
+            logger.opt(exception=error).error("a question could not be taken")
+            trouble = bool(self._desk.store.exchanges.health())
+            self._composer.refused(nonce, not_taken(self.say, trouble), retry=True)
         finally:
             self._asking = False
 
@@ -202,11 +226,12 @@ class ChatView:
             raise InvalidRequest(self.say("Another conversation was opened meanwhile. Please send again."))
 
     async def _submit(self, question: str, above: list[Exchange], *, nonce: str = "") -> None:
-        conversation = self.shown.conversation
+        self._desk.service.check_open()
+        conversation, chosen = self.shown.conversation, self.shown.chosen
         new, opening = conversation is None, self.shown.opened
-        conversation = conversation or await self._create(question)
+        conversation = conversation or await self._create(question, chosen)
         try:
-            job = await self._desk.service.submit(await self._request(question, above, conversation))
+            job = await self._desk.service.submit(await self._request(question, above, conversation, chosen))
         except BaseException:
             if new:  # nobody shall find an empty conversation in the list
                 await self._desk.store.conversations.delete(conversation.id, self.visitor.user.id)
@@ -220,14 +245,13 @@ class ChatView:
         self._hub.asked(job)
         await self._desk.store.conversations.set_head(conversation.id, self.visitor.user.id, job.id)
 
-    async def _request(self, question: str, above: list[Exchange], conversation: "Conversation") -> ChatRequest:
-        service, chosen = self._desk.service, self.shown.chosen
+    async def _request(
+        self, question: str, above: list[Exchange], conversation: "Conversation", chosen: Chosen
+    ) -> ChatRequest:
+        service = self._desk.service
         system_prompt = self._desk.settings.system_prompt if chosen.system_prompt is None else chosen.system_prompt
-        past = (
-            answered(above) if service.state()[0] == "ready" else []
-        )  # nothing can be counted yet: it will be refused
         count, room = service.backend.count_tokens, service.backend.context_tokens
-        messages = await messages_for(question, past, system_prompt, count=count, room=room)
+        messages = await messages_for(question, answered(above), system_prompt, count=count, room=room)
         return ChatRequest(
             messages=messages,
             sampling=chosen.sampling or Sampling(),
@@ -237,8 +261,8 @@ class ChatView:
             parent_id=above[-1].id if above else None,
         )
 
-    async def _create(self, question: str) -> "Conversation":
-        chosen, line = self.shown.chosen, " ".join(question.strip().splitlines()[0].split())
+    async def _create(self, question: str, chosen: Chosen) -> "Conversation":
+        line = " ".join(question.strip().splitlines()[0].split())
         title = line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1].rstrip() + "…"
         return await self._desk.store.conversations.create(
             self.visitor.user.id, title=title, system_prompt=chosen.system_prompt, sampling=chosen.sampling

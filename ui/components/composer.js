@@ -21,7 +21,7 @@ export default {
   </div>
   <p class="composer-hint">{{ hint }}</p>
 </form>`,
-  data: () => ({ text: "", conversation: "", running: false, pending: "", problem: "", retry: false, touch: false }),
+  data: () => ({ text: "", conversation: "", running: false, pending: "", problem: "", retry: false, touch: false, sent: {} }),
   computed: {
     hint() {
       return this.touch ? this.texts.check : this.texts.keys;
@@ -54,7 +54,7 @@ export default {
       if (!this.touch) this.$refs.box.focus();
     },
     taken(nonce, conversation) {
-      if (nonce !== this.pending) return; // another conversation was opened meanwhile
+      if (nonce !== this.pending) return this.forget(this.sent[nonce]); // another conversation was opened meanwhile
       this.store(""); // under the old name: a new conversation has only now got its own
       Object.assign(this, { conversation, text: "", pending: "", problem: "", retry: false });
       this.$nextTick(this.grow);
@@ -73,7 +73,9 @@ export default {
       if (this.text.length > this.limit) return this.complain(this.tooLong(this.text.length));
       this.pending = Math.random().toString(36).slice(2) + Date.now().toString(36);
       this.problem = "";
-      this.$emit("ask", { text: this.text, nonce: this.pending, conversation: this.conversation });
+      const text = this.text.toWellFormed?.() ?? this.text; // half an emoji would not arrive, and nobody would be told
+      this.sent = { [this.pending]: { key: this.key(), text: this.text } };
+      this.$emit("ask", { text, nonce: this.pending, conversation: this.conversation });
     },
     stop() {
       this.$emit("stop", {});
@@ -121,6 +123,15 @@ export default {
         else localStorage.removeItem(this.key());
       } catch {
         // storage is full or turned off: the text is still in the box
+      }
+    },
+    forget(sent) {
+      if (!sent) return;
+      if (this.key() === sent.key && this.text === sent.text) this.text = "";
+      try {
+        if (localStorage.getItem(sent.key) === sent.text) localStorage.removeItem(sent.key);
+      } catch {
+        // as above
       }
     },
     restore(lastQuestion = null) {

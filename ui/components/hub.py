@@ -38,7 +38,9 @@ class Hub:
         return [view for view in self._views if conversation_id and view.shown.id == conversation_id]
 
     def asked(self, job: "Job") -> None:
-        """A question of a conversation is on its way: all pages that show it follow."""
+        """A question is on its way: all pages of the person mind it, and those that show its conversation follow."""
+        for view in self.of(job.request.person or ""):
+            view.mind(job)
         for view in self.showing(job.request.conversation_id or ""):
             view.shown.join(job)
 

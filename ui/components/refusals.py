@@ -27,3 +27,10 @@ def refusal(error: EngineError, say: Language) -> str:
             limit=say.number(error.limit),
         )
     return str(error)
+
+
+def not_taken(say: Language, trouble: bool) -> str:
+    """The same where nobody knows why, or (`trouble`) the database cannot be written."""
+    if trouble:
+        return say("Nothing can be saved at present. Your message stays here; try again in a moment.")
+    return say("That did not work. Your message stays here.")

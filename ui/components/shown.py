@@ -23,7 +23,7 @@ from ui.i18n import Language
 if TYPE_CHECKING:
     from storage.records import Conversation
 
-ROW_WRITTEN_S = 5.0  # by then the final row of an ended job is in the store
+LOOK_AGAIN_S = 5.0  # where the log is behind, because the database is in trouble
 
 
 class Shown:
@@ -37,6 +37,7 @@ class Shown:
         self._tree: dict[str, Exchange] = {}
         self._following: set[asyncio.Task[None]] = set()
         self.opened = 0  # how often something was opened: what an earlier opening still brings is dropped
+        self._settled = 0  # which of these is the last that came to its end
 
     @property
     def id(self) -> str:
@@ -45,26 +46,40 @@ class Shown:
     async def open(self, conversation_id: str, user_id: str, *, push: bool = False) -> bool:
         """Show a conversation; somebody else's is one that does not exist. False: another was opened meanwhile."""
         self.opened += 1
-        opening, store = self.opened, self._desk.store.conversations
-        conversation = await store.get(conversation_id, user_id) if conversation_id else None
-        exchanges = await store.exchanges(conversation.id, user_id) if conversation else []
+        opening, store, before = self.opened, self._desk.store.conversations, self._jobs(conversation_id)
+        try:
+            conversation = await store.get(conversation_id, user_id) if conversation_id else None
+            exchanges = await store.exchanges(conversation.id, user_id) if conversation else []
+        except BaseException:
+            self._settled = max(self._settled, opening)
+            raise
         if opening != self.opened:
             return False
         self.conversation = conversation
         self.chosen = Chosen(conversation.system_prompt, conversation.sampling) if conversation else Chosen()
         self._tree = {exchange.id: exchange for exchange in exchanges}
-        return await self.show(push=push, missing=bool(conversation_id and not conversation))
+        return await self.show(push=push, missing=bool(conversation_id and not conversation), before=before)
 
-    async def show(self, *, push: bool = False, missing: bool = False) -> bool:
-        """Send the whole branch, and follow what is being answered on it."""
+    async def show(self, *, push: bool = False, missing: bool = False, before: list[Job] | None = None) -> bool:
+        """Send the whole branch, and follow what is being answered on it.
+
+        `before` are the jobs there were when the store was asked: one that has ended since is not as it was read.
+        """
         self.opened += 1
-        opening, jobs = self.opened, self._jobs()
+        opening, known = self.opened, list(before or [])
         self.stop_following()
-        self._tree |= {job.id: job.exchange() for job in jobs}
-        self.path = branch(self._tree, self.conversation.head_id if self.conversation else None)
-        turns = await asyncio.to_thread(self._turns)
-        if opening != self.opened:
-            return False
+        while True:
+            jobs = self._jobs(self.id)
+            known += jobs
+            if self.conversation:
+                self._tree |= {job.id: job.exchange() for job in known}
+            self.path = branch(self._tree, self.conversation.head_id if self.conversation else None)
+            turns = await asyncio.to_thread(self._turns)
+            if opening != self.opened:
+                return False
+            if jobs == self._jobs(self.id):  # else a question was asked or answered meanwhile
+                break
+        self._settled = opening
         for job in jobs:
             if job.id in turns:
                 turns[job.id] = self._run(job).turn()
@@ -86,17 +101,19 @@ class Shown:
         return True
 
     async def _look_again(self, opening: int) -> None:
-        """A job has ended and its final row is being written: read it once that has had its time."""
-        await asyncio.sleep(ROW_WRITTEN_S)
+        """An answer has ended, and the database could not yet take its last row."""
+        await asyncio.sleep(LOOK_AGAIN_S)
         if opening == self.opened and self.conversation:
             await self.open(self.conversation.id, self.conversation.user_id)
 
     def join(self, job: Job) -> None:
         """A question of this conversation was asked, on this page or on another one: show it and follow."""
         assert self.conversation
+        self.conversation = replace(self.conversation, head_id=job.id)
+        if self._settled != self.opened:
+            return  # what is being opened finds the job by itself
         before = [exchange.id for exchange in self.path]
         self._tree[job.id] = job.exchange()
-        self.conversation = replace(self.conversation, head_id=job.id)
         path = branch(self._tree, job.id)
         if before != [exchange.id for exchange in path[:-1]]:  # another version: the branch is another one now
             background_tasks.create(self.show(), name="show another branch")
@@ -139,9 +156,9 @@ class Shown:
     def _turns(self) -> dict[str, Turn]:
         return {one.id: turn(one, self._tree, self._say, render(one.answer)) for one in self.path}
 
-    def _jobs(self) -> list[Job]:
+    def _jobs(self, conversation_id: str) -> list[Job]:
         jobs = self._desk.service.jobs.values()
-        return [job for job in jobs if self.conversation and job.request.conversation_id == self.conversation.id]
+        return [job for job in jobs if conversation_id and job.request.conversation_id == conversation_id]
 
     def _run(self, job: Job) -> RunningAnswer:
         answer = RunningAnswer(job, self._thread, self._frame)
@@ -161,10 +178,9 @@ class Shown:
         self._changed()
 
     async def _to_its_end(self, answer: RunningAnswer) -> None:
-        """Show an answer until it has ended, then what the store keeps of it."""
+        """Show an answer until it has ended, then how it ended."""
         await answer.follow()
-        id = answer.job.id
-        exchange = await self._desk.store.exchanges.get(id) or answer.job.exchange()
+        id, exchange = answer.job.id, answer.job.exchange()
         self._tree[id] = exchange
         self.path = [exchange if one.id == id else one for one in self.path]
         self.running.pop(id, None)

@@ -163,7 +163,7 @@ class AccountView:
             ui.label(key.name).classes("main")
             ui.label(f"{key.prefix}…").classes("mono")
             ui.label(used).classes("soft")
-            _button(say("Delete"), lambda: self._revoke_key(key.id)).props(f'aria-label="{say("Delete key")}"')
+            _button(say("Delete"), lambda: self._revoke_key(key.id), of=key.name)
 
     async def _revoke_key(self, key_id: str) -> None:
         if self._may():
@@ -187,7 +187,7 @@ class AccountView:
             ui.label(say("here, now") if here else say("seen {when}", when=say.time(session.last_seen_at))).classes(
                 "soft"
             )
-            _button(say("Sign out"), lambda: self._end_session(session.id))
+            _button(say("Sign out"), lambda: self._end_session(session.id), of=session.agent)
 
     async def _end_session(self, session_id: str) -> None:
         own = {session.id for session in await self.desk.store.sessions.list(self.user_id)}
@@ -215,5 +215,9 @@ def _secret(label: str, complete: str) -> ui.input:
     return ui.input(label, password=True).props(f'autocomplete="{complete}" maxlength=200')
 
 
-def _button(text: str, action: Callable[[], Awaitable[None]]) -> ui.button:
-    return ui.button(text, on_click=action).props("flat no-caps").classes("plain")
+def _button(text: str, action: Callable[[], Awaitable[None]], *, of: str = "") -> ui.button:
+    """`of` tells a screen reader which of several it is."""
+    button = ui.button(text, on_click=action).props("flat no-caps").classes("plain")
+    if of:
+        button.props["aria-label"] = f"{text}: {of}"
+    return button

@@ -81,11 +81,13 @@ class Review:
 
     async def _list(self, n: int, query: Query, ignored: tuple[str, ...]) -> None:
         await self._audit("review.search", detail=query.closed().address())
-        person = await self.desk.store.users.by_name(query.person) if query.person else None
-        if query.person and person is None:
+        account = await self.desk.store.users.by_name(query.person) if query.person else None
+        try:
+            asker = query.asker(account.id if account else None)
+        except LookupError:
             notice = self.say("Nobody here is called {name}.", name=query.person)
             return self._listed(n, query, None, [], None, notice)
-        filter = query.filter(person.id if person else None, datetime.now(UTC), self._zone)
+        filter = query.filter(asker, datetime.now(UTC), self._zone)
         page = await self.desk.store.exchanges.search(filter, limit=PAGE)
         return self._listed(n, query, filter, page.items, page.next, self._left_out(ignored))
 

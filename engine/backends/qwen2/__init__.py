@@ -23,7 +23,7 @@ class Qwen2Backend:
         self.settings = settings
         self.model = self.reason = ""
         self.quantization: str = settings.quantize
-        self.context_tokens = self.capacity = self.kv_cache_bytes = 0
+        self.context_tokens = self.capacity = self.weights_bytes = self.cache_bytes = 0
         self._engine: Engine | None = None
         self._stopped = False
 
@@ -35,7 +35,7 @@ class Qwen2Backend:
             return
         self.model, self.reason = engine.source.name, engine.reason
         self.context_tokens, self.capacity = engine.cache.capacity, len(engine.cache.slots)
-        self.kv_cache_bytes = engine.cache.bytes
+        self.weights_bytes, self.cache_bytes = engine.weights_bytes, engine.cache.bytes
         self._engine = engine
         logger.info("{} is loaded after {:.1f} s", self.model, time.monotonic() - began)
 

@@ -29,6 +29,7 @@ class Engine:
     source: ModelSource
     reason: str
     tokens: Tokens
+    weights_bytes: int
     cache: KVCache
     worker: Worker
 
@@ -51,7 +52,8 @@ def load_source(source: ModelSource, settings: Settings, report: Report) -> Engi
     report(Progress("warming up"))
     worker = Worker(model, cache, tokens, frozenset({*model.shape.end_tokens, *tokens.ends}), threads)
     worker.start()
-    return Engine(source, source.reason + (UNPACKED if unpack else ""), tokens, cache, worker)
+    reason = source.reason + (UNPACKED if unpack else "")
+    return Engine(source, reason, tokens, model.weights_bytes, cache, worker)
 
 
 UNPACKED = " This CPU cannot multiply 4-bit weights directly, so they are unpacked to bfloat16 in memory."

@@ -54,6 +54,7 @@ class Qwen2:
         self.shape = shape = Shape.read(folder)
         self.device = device
         tensors = load_file(folder / WEIGHTS)
+        self.weights_bytes = sum(tensor.nbytes for tensor in tensors.values())  # as they are stored, not unpacked
 
         linears: defaultdict[str, dict[str, Tensor]] = defaultdict(dict)
         for key, tensor in tensors.items():

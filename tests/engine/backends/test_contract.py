@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from torch import OutOfMemoryError, Tensor
@@ -68,11 +69,11 @@ async def qwen2() -> AsyncIterator[Subject]:
         model = engine.worker._model
         step = model.step
 
-        def fail(*_: object) -> Tensor:
+        def fail(*_: Any, **__: Any) -> Tensor:
             model.step = step  # type: ignore[method-assign]  # the device's fault, once
             raise OutOfMemoryError("injected")
 
-        model.step = fail  # type: ignore[method-assign, assignment]  # the device's fault, once
+        model.step = fail  # type: ignore[method-assign]  # the device's fault, once
 
     yield Subject(backend, freed, doomed="Go on for ever", break_down=fail_once)
     await backend.stop()

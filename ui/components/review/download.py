@@ -49,10 +49,12 @@ def _query(parameters: Mapping[str, str]) -> Query:
 
 async def _filter(desk: Desk, parameters: Mapping[str, str]) -> ExchangeFilter:
     query = _query(parameters)
-    person = await desk.store.users.by_name(query.person) if query.person else None
-    if query.person and person is None:
-        raise HTTPException(404, "Nobody here is called so.")
-    return query.filter(person.id if person else None, datetime.now(UTC), reader_zone(parameters.get("zone"), None))
+    account = await desk.store.users.by_name(query.person) if query.person else None
+    try:
+        asker = query.asker(account.id if account else None)
+    except LookupError:
+        raise HTTPException(404, "Nobody here is called so.") from None
+    return query.filter(asker, datetime.now(UTC), reader_zone(parameters.get("zone"), None))
 
 
 async def _lines(desk: Desk, visitor: Visitor, filter: ExchangeFilter, format: Format) -> AsyncIterator[str]:

@@ -6,6 +6,7 @@
 
 const OPEN_AFTER_MS = 180; // j and k may run down the list; what one rests on is opened (and written to the audit trail)
 const SEARCHING_AFTER_MS = 300;
+const SEARCHED = ".inbox-prompt, .inbox-answer, .turn-prompt, .turn .answer-text, .turn-sent pre";
 
 export default {
   template: `
@@ -217,8 +218,8 @@ export default {
     showList(n, list) {
       if (n !== this.asked.list) return;
       this.rows = list.rows;
-      this.told(list);
       this.query = list.query;
+      this.told(list);
       this.notice = list.notice;
       if (n === this.visiting) this.fill(list.fields); // else the form is where it came from, and may be ahead already
       this.address(false);
@@ -236,12 +237,18 @@ export default {
       if (n !== this.asked.open) return;
       this.opened = view;
       this.said = view.who;
-      this.$nextTick(() => this.reveal());
+      this.$nextTick(() => {
+        this.highlight();
+        this.reveal();
+      });
     },
     showMissing(n, sentence) {
       if (n === this.asked.open) this.missing = sentence;
     },
-    showSent(id, messages) { this.sent = { ...this.sent, [id]: messages }; },
+    showSent(id, messages) {
+      this.sent = { ...this.sent, [id]: messages };
+      this.$nextTick(() => this.highlight());
+    },
     showTrouble(n, sentence) {
       if (n !== this.asked.list) return;
       this.searching = this.loading = this.more = false;
@@ -254,8 +261,30 @@ export default {
       this.form = { person: "", time: "", from: "", to: "", status: "", source: "", text: "", ...fields, ...days };
     },
     told(list) {
+      this.$nextTick(() => this.highlight());
       this.more = list.more;
       this.searching = this.loading = false;
+    },
+    // Shows where the words that were searched for are, without touching the text. Browsers that cannot show none.
+    highlight() {
+      if (!globalThis.CSS?.highlights) return;
+      const words = (new URLSearchParams(this.query).get("text") || "").toLowerCase().split(/\s+/).filter(Boolean);
+      const found = new Highlight();
+      for (const place of words.length ? this.$el.querySelectorAll(SEARCHED) : []) {
+        const walker = document.createTreeWalker(place, NodeFilter.SHOW_TEXT);
+        while (walker.nextNode()) for (const word of words) this.mark(walker.currentNode, word, found);
+      }
+      CSS.highlights.set("found", found);
+    },
+    mark(node, word, found) {
+      const text = node.data.toLowerCase();
+      if (text.length !== node.data.length) return; // a letter whose small form is longer: places would be wrong
+      for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + word.length)) {
+        const range = new Range();
+        range.setStart(node, at);
+        range.setEnd(node, at + word.length);
+        found.add(range);
+      }
     },
     await() {
       this.searching = true;

@@ -13,7 +13,7 @@ from nicegui.events import GenericEventArguments
 from engine.types import Source, Status
 from ui.components.review.conversation import Said, View
 from ui.components.review.facts import source_name, status_name
-from ui.components.review.query import Query
+from ui.components.review.query import FIXED_KEY, Query
 from ui.i18n import Language
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def choices(say: Language, people: Sequence[str]) -> list[dict[str, object]]:
     statuses = {status.value: status_name(status, say) for status in Status}
     sources = {source: source_name(source, say) for source in get_args(Source)}
     return [
-        choice("person", say("Person"), say("Everybody"), {name: name for name in people}),
+        choice("person", say("Person"), say("Everybody"), {FIXED_KEY: who("", say)} | {name: name for name in people}),
         choice("time", say("Time"), say("Any time"), spans),
         choice("status", say("Status"), say("Any status"), statuses),
         choice("source", say("Source"), say("Any source"), sources),

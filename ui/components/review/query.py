@@ -20,12 +20,13 @@ from engine.types import ExchangeFilter, Source, Status
 
 SPANS = {"today": 1, "7d": 7, "30d": 30}  # days, the running one included
 MAX_TEXT = 200
+FIXED_KEY = "(fixed key)"  # stands for a person in the address, unless somebody is really called so
 _FIELDS = ("person", "time", "from", "to", "status", "source", "text", "open")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    person: str = ""  # the account's name; "" is everybody
+    person: str = ""  # the account's name, or FIXED_KEY; "" is everybody
     span: str = ""  # a key of SPANS; "" is ever, or `first` to `last`
     first: date | None = None
     last: date | None = None  # this day is included
@@ -87,11 +88,22 @@ class Query:
         until = _midnight(self.last + timedelta(days=1), zone) if self.last else None
         return since, until
 
-    def filter(self, person_id: str | None, now: datetime, zone: tzinfo) -> ExchangeFilter:
-        """What the store is asked for. `person_id` is the account of `person`."""
+    def asker(self, account_id: str | None) -> str | None:
+        """Whose exchanges are meant, as ExchangeFilter has it; None is everybody. `account_id` is whom the name is of.
+
+        Raises LookupError where the name is nobody's.
+        """
+        if self.person and account_id is None:
+            if self.person != FIXED_KEY:
+                raise LookupError(self.person)
+            return ""
+        return account_id
+
+    def filter(self, asker: str | None, now: datetime, zone: tzinfo) -> ExchangeFilter:
+        """What the store is asked for."""
         since, until = self.bounds(now, zone)
         return ExchangeFilter(
-            person=person_id, since=since, until=until, status=self.status, source=self.source, text=self.text
+            person=asker, since=since, until=until, status=self.status, source=self.source, text=self.text
         )
 
 

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 from nicegui import ui
 
-from engine.types import Status
 from ui.accounts import name_trouble, password_trouble
 from ui.components.data_table import Action, Column, DataTable, Row
 from ui.i18n import Language
@@ -105,9 +104,6 @@ class People:
             self._last_administrator()
             return
         await self.desk.auth.user_changed(user.id)
-        for job in list(self.desk.service.jobs.values()):
-            if disabled and job.request.person == user.id:
-                self.desk.service.end(job, Status.CANCELLED)
         await self.admin.noted("user.disable" if disabled else "user.enable", user.name, afterwards=True)
 
     def _last_administrator(self) -> None:

@@ -62,7 +62,8 @@ def last_minutes(say: Language, figures: Figures) -> list[Tile]:
 def machine(say: Language, hardware: Hardware | None, backend: Backend) -> list[Tile]:
     if hardware is None:
         return [Tile(label=say("Machine"), value=say("No reading yet"), wide=True)]
-    tiles = [tile for gpu in hardware.gpus for tile in _gpu(say, gpu, backend)]
+    alone = len(hardware.gpus) == 1
+    tiles = [tile for gpu in hardware.gpus for tile in _gpu(say, gpu, backend if alone or gpu.memory_own else None)]
     if not hardware.gpus:
         note = f"{say('No GPU: answers are computed on the CPU.')} {hardware.gpu_trouble}"
         tiles.append(Tile(label=say("Processor"), value=hardware.cpu_name, note=note, wide=True))
@@ -91,7 +92,8 @@ def model(say: Language, backend: Backend) -> list[Tile]:
     ]
 
 
-def _gpu(say: Language, gpu: Gpu, backend: Backend) -> list[Tile]:
+def _gpu(say: Language, gpu: Gpu, backend: Backend | None) -> list[Tile]:
+    """`backend` is the one that may hold memory of this GPU."""
     power = say.number(gpu.power_w) if gpu.power_w is not None else NOTHING
     temperature = say.number(gpu.temperature_c) if gpu.temperature_c is not None else NOTHING
     return [
@@ -102,7 +104,7 @@ def _gpu(say: Language, gpu: Gpu, backend: Backend) -> list[Tile]:
     ]
 
 
-def _gpu_memory(say: Language, gpu: Gpu, backend: Backend) -> dict[str, int]:
+def _gpu_memory(say: Language, gpu: Gpu, backend: Backend | None) -> dict[str, int]:
     """By weights, cache and others, as far as the backend and the driver tell."""
     if isinstance(backend, KnowsMemory) and backend.weights_bytes:
         own = {say("weights"): backend.weights_bytes, say("cache"): backend.cache_bytes}

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.backends import KnowsMemory
 from engine.backends.qwen2 import Qwen2Backend
 from engine.backends.qwen2.loading import SPARE_SLOTS, make_cache
+from engine.backends.qwen2.ready import WEIGHTS
 from engine.errors import ContextOverflow, EngineError, NotReady
 from engine.types import ChatRequest, Delta, Done, Event, Message, Sampling, Started
 from tests.engine.backends.qwen2.conftest import CPU, tiny_shape
@@ -37,6 +39,11 @@ def ask(text: str, sampling: Sampling = LONG) -> ChatRequest:
     return ChatRequest(messages=(Message("user", text),), person=None, source="api", sampling=sampling)
 
 
+def file_bytes(models_dir: Path) -> int:
+    """Of the weights that were made ready there."""
+    return next(models_dir.rglob(WEIGHTS)).stat().st_size
+
+
 async def answer(backend: Qwen2Backend, request: ChatRequest) -> list[Event]:
     return [event async for event in backend.stream(request)]
 
@@ -51,6 +58,16 @@ async def test_it_answers_and_says_what_it_runs(backend: Qwen2Backend) -> None:
     assert events[0] == Started(prompt_tokens)
     assert events[-1] == Done("length", prompt_tokens, 5)
     assert sum(event.tokens for event in events if isinstance(event, Delta)) <= 5
+
+
+async def test_it_says_what_its_memory_is_for(tiny_folder: Path, models_dir: Path) -> None:
+    backend = Qwen2Backend(tiny_settings(tiny_folder, models_dir, kv_cache_mb=1))
+    assert isinstance(backend, KnowsMemory)
+    assert (backend.weights_bytes, backend.cache_bytes) == (0, 0)
+    await backend.start(lambda _: None)
+    assert 0 < file_bytes(models_dir) - backend.weights_bytes < 100_000  # the file's head
+    assert 0 < backend.cache_bytes <= 1 << 20
+    await backend.stop()
 
 
 async def test_prompts_at_the_edge_of_the_context(backend: Qwen2Backend) -> None:

@@ -1,0 +1,101 @@
+"""Questions asked by somebody who moves on at once: nothing is lost, nothing is asked twice, and the list tells."""
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import Visit
+from tests.server import RunningServer, eventually, running_server
+
+pytestmark = pytest.mark.browser
+
+LEAVE_AT_ONCE = """([question]) => {
+    const box = document.querySelector(".composer textarea");
+    box.value = question;
+    box.dispatchEvent(new Event("input", {bubbles: true}));
+    box.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true, cancelable: true}));
+    document.querySelector(".sidebar-item a, nav li a").click();
+}"""
+
+
+@pytest.fixture(scope="module")
+def hasty() -> Iterator[RunningServer]:
+    """An answer that no page minds ends as soon as it has begun."""
+    with running_server(abandon_after_s=0.2, max_requests_per_user=10) as running:
+        yield running
+
+
+def box(page: Page) -> Locator:
+    return page.get_by_label("Write a message")
+
+
+def ask(page: Page, question: str) -> None:
+    box(page).fill(question)
+    box(page).press("Enter")
+
+
+def listed(page: Page, title: str) -> Locator:
+    return page.get_by_role("navigation", name="Conversations").locator("li").filter(has_text=title)
+
+
+def answer(page: Page) -> Locator:
+    return page.locator(".turn").last.locator(".answer-text")
+
+
+def test_an_answer_goes_on_while_its_page_shows_another_conversation(hasty: RunningServer, visit: Visit) -> None:
+    page = visit(hasty)
+    ask(page, "A short one")
+    expect(answer(page)).to_have_text("You said: A short one")
+    page.get_by_role("link", name="New chat").click()
+    text = "many words " * 50
+    ask(page, text)
+    expect(answer(page)).to_contain_text("many words")
+    listed(page, "A short one").get_by_role("link").click()
+    expect(answer(page)).to_have_text("You said: A short one")
+    eventually(lambda: hasty.rows("select status from exchanges where prompt like 'many words%'") == [("done",)])
+
+
+def test_leaving_before_the_question_is_taken(hasty: RunningServer, visit: Visit) -> None:
+    page = visit(hasty)
+    ask(page, "Where I go")
+    expect(answer(page)).to_have_text("You said: Where I go")
+    page.goto(hasty.url + "/")
+    expect(listed(page, "Where I go").first).to_be_visible()
+    page.evaluate(LEAVE_AT_ONCE, ["What I leave behind " * 20])
+    expect(listed(page, "What I leave behind")).to_have_count(1)
+    eventually(lambda: hasty.rows("select status from exchanges where prompt like 'What I leave%'") == [("done",)])
+    page.get_by_role("link", name="New chat").click()
+    expect(page.get_by_role("heading", name="What can I help you with?")).to_be_visible()
+    expect(box(page)).to_have_value("")  # it was taken, and is not there to be asked again
+    listed(page, "What I leave behind").get_by_role("link").click()
+    expect(answer(page)).to_have_text(re.compile(r"You said: What I leave behind"))
+
+
+def test_half_an_emoji_is_taken(hasty: RunningServer, visit: Visit) -> None:
+    page = visit(hasty)
+    page.evaluate(
+        LEAVE_AT_ONCE.replace('document.querySelector(".sidebar-item a, nav li a").click();', ""), ["a\ud83d"]
+    )
+    expect(answer(page)).to_have_text("You said: a\ufffd")
+
+
+@pytest.mark.parametrize("policy", ["refuse", "warn"])
+def test_a_locked_database_costs_no_word(visit: Visit, policy: str) -> None:
+    with running_server(on_log_failure=policy) as server:
+        page = visit(server)
+        expect(box(page)).to_be_visible()
+        with closing(sqlite3.connect(server.data_dir / "qdesk.db", isolation_level=None)) as other:
+            other.execute("begin immediate")
+            ask(page, "Please keep this")
+            alert = page.get_by_role("alert")
+            expect(alert).to_contain_text(re.compile("Nothing can be saved|cannot be logged"), timeout=40_000)
+            expect(box(page)).to_have_value("Please keep this")
+            other.execute("rollback")
+        eventually(lambda: "works again" in server.output())
+        page.get_by_role("button", name="Try again").click()
+        expect(answer(page)).to_have_text("You said: Please keep this")
+        assert server.rows("select count(*) from conversations where deleted_at is null") == [(1,)]

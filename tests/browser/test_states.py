@@ -1,0 +1,74 @@
+"""What people see while the server cannot answer: it loads, could not load, or goes down."""
+
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Visit
+from tests.server import SLOW_START, RunningServer, eventually, running_server
+
+pytestmark = pytest.mark.browser
+
+
+@contextmanager
+def loading_server() -> Iterator[RunningServer]:
+    """A server that has its first account and waits for its model."""
+    with running_server(program=SLOW_START, ready=False) as server:
+        eventually(lambda: "downloading" in httpx.get(server.url + "/readyz").text)
+        yield server
+
+
+def ask(page: Page, question: str) -> None:
+    page.get_by_label("Write a message").fill(question)
+    page.get_by_label("Write a message").press("Enter")
+
+
+def test_while_the_model_loads_one_sees_how_far_it_is_and_may_write_already(visit: Visit) -> None:
+    with loading_server() as server:
+        page, admin = visit(server), visit(server, "/admin")
+        banner = page.locator(".banner")
+        expect(banner).to_contain_text("The model is loading. You can write already; it answers when it is ready.")
+        expect(banner.get_by_role("progressbar")).to_have_js_property("position", 0.3)
+        expect(admin.get_by_text("Loading the model: downloading")).to_be_visible()
+        ask(page, "too early")
+        expect(page.get_by_role("alert")).to_contain_text("The model is still loading. Your message stays here")
+        expect(page.get_by_label("Write a message")).to_have_value("too early")
+
+        server.process.send_signal(signal.SIGUSR1)
+        expect(banner).not_to_be_visible()
+        expect(admin.get_by_text("Loading the model")).not_to_be_visible()
+        page.get_by_role("button", name="Try again").click()
+        expect(page.locator(".turn .answer-text")).to_have_text("You said: too early")
+
+
+def test_why_a_model_could_not_be_loaded_is_on_every_page(visit: Visit) -> None:
+    with loading_server() as server:
+        page, admin = visit(server), visit(server, "/admin")
+        server.process.send_signal(signal.SIGUSR2)
+        sentence = "The model cannot answer at present: There is no model in this folder."
+        expect(page.locator(".banner-bad")).to_have_text(sentence)
+        expect(admin.get_by_text("There is no model in this folder.")).to_be_visible()
+        ask(page, "anybody there?")
+        expect(page.get_by_role("alert")).to_contain_text("The model cannot answer at present. Please tell")
+        expect(page.get_by_label("Write a message")).to_have_value("anybody there?")
+
+
+def test_before_a_restart_people_are_told_and_running_answers_go_on(visit: Visit) -> None:
+    with running_server(drain_s=60) as server:
+        page, other = visit(server), visit(server)
+        ask(page, "long")
+        answer = page.locator(".turn .answer-text")
+        expect(answer).to_contain_text("word2")
+        server.process.send_signal(signal.SIGTERM)
+        expect(page.locator(".banner")).to_contain_text("The server is about to restart.")
+        said = len(answer.inner_text().split())
+        expect(answer).to_contain_text(re.compile(rf"word{said + 20}\b"))
+        ask(other, "one more")
+        expect(other.get_by_role("alert")).to_contain_text("The server is about to restart. Your message stays here")
+        page.get_by_role("button", name="Stop").click()
+        assert server.process.wait(60) == 0

@@ -1,0 +1,92 @@
+"""Starts that cannot come to anything: one sentence each, no stack trace, an exit code that is not 0."""
+
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.server import ROOT, bearer, eventually, free_port, running_server
+
+
+def start(data_dir: Path, **settings: object) -> tuple[int, str]:
+    """Start a server that should give up: its exit code and all that it says."""
+    chosen = {"backend": "scripted", "port": free_port(), "data_dir": data_dir, **settings}
+    environment = {"PATH": os.environ["PATH"], "HOME": str(data_dir.parent)}
+    environment |= {f"QDESK_{name.upper()}": str(value) for name, value in chosen.items()}
+    ended = subprocess.run(
+        [sys.executable, "main.py"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60
+    )
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+def assert_one_sentence(ended: tuple[int, str], *parts: str) -> None:
+    code, said = ended
+    assert code == 1, said
+    assert len(said.strip().splitlines()) == 1
+    assert [part for part in parts if part not in said] == []
+
+
+def test_a_second_server_on_one_data_folder_gives_up_and_harms_nothing() -> None:
+    with running_server() as server, ExitStack() as stack:
+        question = {"messages": [{"role": "user", "content": "long"}], "stream": True}
+        url = server.url + "/v1/chat/completions"
+        answer = stack.enter_context(httpx.stream("POST", url, json=question, headers=bearer(), timeout=30))
+        id = answer.headers["x-request-id"]
+        eventually(lambda: server.status_of(id) == "running")
+        assert_one_sentence(start(server.data_dir), "Another Qdesk is running", str(server.data_dir))
+        assert server.status_of(id) == "running"
+
+
+def test_a_killed_server_leaves_no_lock_behind(tmp_path: Path) -> None:
+    with running_server(tmp_path) as server:
+        server.process.kill()
+        server.process.wait()
+    with running_server(tmp_path) as server:
+        assert httpx.get(server.url + "/livez").status_code == 200
+
+
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert_one_sentence(start(tmp_path / "data", port=port), f"127.0.0.1 port {port}", "already in use")
+    assert not (tmp_path / "data" / "qdesk.db").exists()  # seen before anything is touched
+
+
+def test_a_data_folder_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    assert_one_sentence(start(tmp_path / "file"), "The data folder", "cannot be used")
+    assert_one_sentence(start(tmp_path / "file" / "below"), "Not a directory")
+
+
+def test_a_database_of_garbage(tmp_path: Path) -> None:
+    (tmp_path / "qdesk.db").write_bytes(os.urandom(10_000))
+    assert_one_sentence(start(tmp_path), "qdesk.db cannot be opened", "not a database")
+
+
+def test_a_database_of_another_program(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "qdesk.db")) as database, database:
+        database.execute("create table theirs (id)")
+    assert_one_sentence(start(tmp_path), "belongs to another program")
+
+
+def test_a_secret_that_was_cut_off(tmp_path: Path) -> None:
+    (tmp_path / "session.secret").write_bytes(b"")
+    assert_one_sentence(start(tmp_path), "session.secret is cut off")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_while_the_model_is_loading_stops_at_once(number: signal.Signals) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and never says which models it has
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        with running_server(ready=False, backend="remote", openai_base_url=url, drain_s=600) as server:
+            assert httpx.get(server.url + "/readyz").json()["status"] == "loading"
+            server.process.send_signal(number)
+            assert server.process.wait(30) == 0
+            assert "Traceback" not in server.output()
