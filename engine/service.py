@@ -172,11 +172,12 @@ class ChatService:
         async with asyncio.timeout(self.settings.request_timeout_s):
             await self._admitted[job.id].wait()
             job.run()
-            row = self._recording.write(job.exchange())
+            begun = self._recording.write(job.exchange())
             saved = time.monotonic()
             async with aclosing(self.backend.stream(job.request)) as events:
                 async for event in events:
-                    await self._recording.settled(row)  # nobody sees a token of an exchange that is not in the log
+                    await self._recording.settled(begun)  # nobody sees a token of an exchange that is not in the log
+                    begun = None  # the log gets its time once, not before every token
                     job.take(event)
                     if time.monotonic() - saved >= SAVE_EVERY_S:
                         self._recording.write(job.exchange())

@@ -224,6 +224,16 @@ async def test_a_recorder_that_fails_holds_nobody_up(
     assert_empty(service)
 
 
+async def test_a_recorder_that_hangs_costs_an_answer_its_time_once_and_not_at_every_token(
+    service: ChatService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "WRITE_S", 0.1)
+    _, recorder = parts(service)
+    recorder.silent = True
+    async with asyncio.timeout(60):  # 900 words, which would wait 90 s
+        assert (await ended(await service.submit(question("word " * 900)))).status is Status.DONE
+
+
 async def test_the_end_is_told_only_when_it_is_written(service: ChatService) -> None:
     backend, recorder = parts(service)
     backend.hold()
