@@ -61,9 +61,11 @@ def prepare(desk: Desk, visitor: Visitor, title: str) -> Language:
     ui.page_title(f"{title} · Qdesk")
     ui.dark_mode({"dark": True, "light": False}.get(visitor.user.theme))
     ui.run_javascript(f'document.documentElement.lang = "{say.tag}"')
-    forget = desk.auth.on_revoked(
-        visitor.session_id, lambda: background_tasks.create(_put_out(client), name="put a page out")
-    )
+
+    def over() -> None:
+        background_tasks.create(_put_out(client), name="put a page out")
+
+    forget = desk.auth.on_revoked(visitor.session_id, over)
     client.on_delete(lambda: forget())
     return say
 
