@@ -43,6 +43,7 @@ class ChatService:
         self.backend = backend
         self.recorder = recorder
         self._recording = Recording(recorder)
+        self._must_log = settings.on_log_failure == "refuse"
         self.gate = Gate(
             Limits(settings.max_concurrent_requests, settings.max_waiting_requests, settings.max_requests_per_user)
         )
@@ -186,12 +187,13 @@ class ChatService:
         async with asyncio.timeout(self.settings.request_timeout_s):
             await self._admitted[job.id].wait()
             job.run()
-            row = self._recording.write(job.exchange())
+            begun, logged = self._recording.write(job.exchange()), False
             saved = time.monotonic()
             async with aclosing(self.backend.stream(job.request)) as events:
                 async for event in events:
-                    if not await self._recording.settled(row) and self._must_log:
-                        raise NotReady("The log cannot be written, so this is not answered.", code="log_failed")
+                    if not logged:
+                        await self._be_in_the_log(begun)
+                        logged = True
                     job.take(event)
                     if time.monotonic() - saved >= SAVE_EVERY_S:
                         self._recording.write(job.exchange())
@@ -207,7 +209,8 @@ class ChatService:
         exchange = job.finish(status, error)
         for by_job in (self._tasks, self._endings, self._admitted):
             by_job.pop(job.id, None)
-        self._count(job, status)
+        self.generated_tokens += job.completion_tokens
+        self.recent.append(job.outcome(status))
         closing = asyncio.create_task(self._close(job, exchange), name=f"close {job.id}")
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
@@ -277,14 +280,10 @@ class ChatService:
         if trouble := self.trouble():
             raise trouble
 
-    @property
-    def _must_log(self) -> bool:
-        """Whether nobody may see a token of an exchange that is not in the log."""
-        return self.settings.on_log_failure == "refuse"
-
-    def _count(self, job: Job, status: Status) -> None:
-        self.generated_tokens += job.completion_tokens
-        self.recent.append(job.outcome(status))
+    async def _be_in_the_log(self, row: "asyncio.Future[None] | None") -> None:
+        """Nobody sees a token of an exchange that is not in the log, which gets its time for this once an answer."""
+        if not await self._recording.settled(row) and self._must_log:
+            raise NotReady("The log cannot be written, so this is not answered.", code="log_failed")
 
     async def _all_closed(self) -> None:
         while self._tasks or self._closing:

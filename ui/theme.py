@@ -9,12 +9,13 @@
 Pages with a layout of their own (chat) call `prepare` and `top_bar` instead of `frame`.
 """
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
 from typing import TYPE_CHECKING
 
-from nicegui import ui
+from nicegui import Client, background_tasks, ui
 from nicegui.element import Element
 from starlette.requests import HTTPConnection
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 for _field in (ui.input, ui.number, ui.select):
     _field.default_props("outlined dense")  # one look for every field
+
+LEAVES_WITHIN_S = 1.0  # a page whose session has ended; then the server ends it
 
 PAGES: tuple[tuple[str, str, "tuple[UserRole, ...]"], ...] = (  # address, text, roles that see it (none: everybody)
     ("/", "Chat", ()),
@@ -58,9 +61,21 @@ def prepare(desk: Desk, visitor: Visitor, title: str) -> Language:
     ui.page_title(f"{title} · Qdesk")
     ui.dark_mode({"dark": True, "light": False}.get(visitor.user.theme))
     ui.run_javascript(f'document.documentElement.lang = "{say.tag}"')
-    forget = desk.auth.on_revoked(visitor.session_id, lambda: client.open("/login"))
+
+    def over() -> None:
+        background_tasks.create(_put_out(client), name="put a page out")
+
+    forget = desk.auth.on_revoked(visitor.session_id, over)
     client.on_delete(lambda: forget())
     return say
+
+
+async def _put_out(client: Client) -> None:
+    """Send the browser to the login page, then end the page here: its socket shall hear nothing more."""
+    client.open("/login")
+    await asyncio.sleep(LEAVES_WITHIN_S)
+    if client.id in Client.instances:
+        client.delete()
 
 
 def top_bar(desk: Desk, visitor: Visitor, say: Language, active: str) -> None:

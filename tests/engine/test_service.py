@@ -240,6 +240,16 @@ async def test_with_policy_refuse_nobody_sees_a_token_that_is_not_in_the_log(
     assert_empty(service)
 
 
+async def test_a_recorder_that_hangs_costs_an_answer_its_time_once_and_not_at_every_token(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recording, "WRITE_S", 0.1)
+    service = await service_on(UnrulyBackend(), on_log_failure="warn")
+    parts(service)[1].silent = True
+    async with asyncio.timeout(60):  # 900 words, which would wait 90 s
+        assert (await ended(await service.submit(question("word " * 900)))).status is Status.DONE
+
+
 async def test_the_end_is_told_only_when_it_is_written(service: ChatService) -> None:
     backend, recorder = parts(service)
     backend.hold()
