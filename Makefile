@@ -45,7 +45,6 @@ screenshots: $(VENV)/.development
 	$(BIN)/python -m docs.screenshots.take
 
 bench: $(VENV)/.development
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[bench]"
 	$(BIN)/python -m bench.compare
 
 docs: $(VENV)/.runtime

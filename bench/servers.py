@@ -57,7 +57,7 @@ def naive(folder: Path) -> Iterator[Target]:
 @contextmanager
 def transformers_serve(folder: Path) -> Iterator[Target]:
     """transformers' own server with continuous batching and 4-bit weights."""
-    if missing := [name for name in ("fastapi", "openai", "accelerate") if importlib.util.find_spec(name) is None]:
+    if missing := [name for name in ("fastapi", "openai") if importlib.util.find_spec(name) is None]:
         raise NotHere(f"pip install {' '.join(missing)}")
     port = _free_port()
     options = ["--continuous-batching", "--quantization", "bnb-4bit", "--port", str(port)]

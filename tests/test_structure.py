@@ -121,6 +121,7 @@ NOT_IMPORTED = {
     "fastapi-offline",  # holds the files of /docs, which are found without importing it
     "pip",  # run as a program
     "gguf",  # transformers reads the packaged model with it
+    "accelerate",  # and does not read it without this
     "starlette",  # a lower bound for what FastAPI brings
 }
 
