@@ -108,7 +108,7 @@ def test_files_that_the_structure_page_speaks_of_are_there() -> None:
 
 def test_dependencies_are_imported_and_imports_are_dependencies() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    used_by_product = _distributions([path for path in _sources() if not path.startswith("docs/")])
+    used_by_product = _distributions([path for path in _sources() if not path.startswith(("docs/", "bench/"))])
     used_at_all = _distributions([path for path in tracked() if path.endswith(".py")])
     declared = _names(project["dependencies"])
     development = _names(project["optional-dependencies"]["dev"])
