@@ -31,7 +31,7 @@ from engine.types import Progress, Report
 if TYPE_CHECKING:
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
-FORMAT = 2  # raise it whenever the layout changes: folders of another format are made anew
+FORMAT = 3  # raise it whenever the layout changes: folders of another format are made anew
 
 
 def ready_folder(source: ModelSource, method: str, models_dir: Path, device: torch.device, report: Report) -> Path:
@@ -170,8 +170,8 @@ def _tensors(
         tensors[f"layers.{index}.norm1"] = layer.input_layernorm.weight
         tensors[f"layers.{index}.norm2"] = layer.post_attention_layernorm.weight
     report(Progress("quantising" if method == "nf4" else "converting", shape.layers, shape.layers + 1))
-    if method == "nf4" or not shape.tied:
-        tensors |= _linear("head", model.lm_head.weight, method, device)
+    if not shape.tied:  # as the source has it: in 4 bits it is worse, see docs/log.md
+        tensors["head.weight"] = model.lm_head.weight
     return {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
 
 
