@@ -17,7 +17,7 @@ from ui.passwords import Passwords
 
 pytestmark = pytest.mark.browser
 
-PEOPLE: dict[str, UserRole] = {"ada": "staff", "bob": "staff", "rita": "reviewer", "chief": "admin"}
+PEOPLE: dict[str, UserRole] = {"ada": "staff", "bob": "staff", "eve": "staff", "rita": "reviewer", "chief": "admin"}
 
 
 @pytest.fixture(scope="module")
@@ -134,22 +134,22 @@ def test_a_new_account_signs_in_and_a_disabled_one_is_out_at_once(office: Runnin
 
 
 def test_a_role_and_a_password_are_changed(office: RunningServer, visit: Visit) -> None:
-    admin, bob = visit(office, "/admin/people"), visit(office, name="bob")
-    admin.get_by_label("Role: bob").select_option("reviewer")
-    expect(admin.get_by_label("Role: bob")).to_have_value("reviewer")
-    bob.goto(office.url + "/account")
-    expect(bob.get_by_role("link", name="Review")).to_be_visible()
-    admin.get_by_label("Role: bob").select_option("staff")
-    expect(admin.get_by_label("Role: bob")).to_have_value("staff")
+    admin, eve = visit(office, "/admin/people"), visit(office, name="eve")
+    admin.get_by_label("Role: eve").select_option("reviewer")
+    expect(admin.get_by_label("Role: eve")).to_have_value("reviewer")
+    eve.goto(office.url + "/account")
+    expect(eve.get_by_role("link", name="Review")).to_be_visible()
+    admin.get_by_label("Role: eve").select_option("staff")
+    expect(admin.get_by_label("Role: eve")).to_have_value("staff")
 
-    button(admin, "New password: bob").click()
+    button(admin, "New password: eve").click()
     admin.get_by_role("dialog").get_by_label("New password").fill("another password")
     button(admin, "Set the password").click()
-    expect(bob).to_have_url(office.url + "/login")
-    with office.sign_in("bob", "another password") as browser:
+    expect(eve).to_have_url(office.url + "/login")
+    with office.sign_in("eve", "another password") as browser:
         assert browser.get("/account").status_code == 200
-    assert audit(office, "user.role") == [("admin", "bob")] * 2
-    assert audit(office, "user.password") == [("admin", "bob")]
+    assert audit(office, "user.role") == [("admin", "eve")] * 2
+    assert audit(office, "user.password") == [("admin", "eve")]
 
 
 @pytest.mark.parametrize("way", ["disable", "demote"])

@@ -11,7 +11,7 @@ const SEARCHED = ".inbox-prompt, .inbox-answer, .turn-prompt, .turn .answer-text
 export default {
   template: `
     <div :class="['inbox', { 'inbox--open': openId }]">
-      <form class="inbox-filters" role="search" :aria-label="texts.filters" @submit.prevent="search">
+      <form class="inbox-filters" role="search" :aria-label="texts.filters" @submit.prevent="search" @input="touched = true">
         <label class="inbox-text">
           <span class="visually-hidden">{{ texts.search }}</span>
           <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M13.5 13.5 18 18M15 8.5a6.5 6.5 0 1 1-13 0 6.5 6.5 0 0 1 13 0Z"/></svg>
@@ -133,6 +133,7 @@ export default {
       rows: [], more: false, notice: "", searching: true, loading: false, slow: false,
       chosenId: "", openId: "", opened: null, missing: "", sent: {}, copied: false, said: "",
       asked: { list: 0, open: 0 }, // numbers of the newest questions
+      touched: false, // somebody has written into the filters since the address was read
     };
   },
 
@@ -177,6 +178,7 @@ export default {
       const fields = Object.fromEntries(new URLSearchParams(location.search));
       this.await();
       this.visiting = ++this.asked.list;
+      this.touched = false;
       this.$emit("visit", { n: this.visiting, fields, zone, offset: -new Date().getTimezoneOffset() });
       if (fields.open) this.open(fields.open, false);
     },
@@ -221,7 +223,7 @@ export default {
       this.query = list.query;
       this.told(list);
       this.notice = list.notice;
-      if (n === this.visiting) this.fill(list.fields); // else the form is where it came from, and may be ahead already
+      if (n === this.visiting && !this.touched) this.fill(list.fields); // else the form is ahead already
       this.address(false);
       this.said = this.rows.length ? "" : this.texts.nothing;
       this.$refs.list.scrollTo(0, 0);
