@@ -207,7 +207,7 @@ def main() -> None:
         conversation = asyncio.run(furnish(data_dir))
         with (
             sync_playwright() as playwright,
-            running_server(data_dir, max_concurrent_requests=RUNNING, abandon_after_s=1) as server,
+            running_server(data_dir, max_concurrent_requests=RUNNING, max_requests_per_user=9) as server,
         ):
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
             take_all(browser, server, conversation)
