@@ -34,8 +34,10 @@ export default {
   },
   methods: {
     values(settings) {
+      const untouched = JSON.stringify(this.form) === JSON.stringify(this.given);
       this.given = settings.given;
       this.defaults = settings.defaults;
+      if (untouched) this.form = { ...this.given }; // the dialog may be open already
     },
     rejected(sentence) {
       this.problem = sentence;
