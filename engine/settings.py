@@ -71,7 +71,9 @@ class Settings(BaseSettings):
         json_schema_extra={"allowed": "auto, cpu, cuda or cuda:N"},
         description="What the engine computes on; `auto` takes CUDA where there is any.",
     )
-    quantize: Literal["nf4", "none"] = Field("nf4", description="4-bit NormalFloat weights, or bfloat16 as they are.")
+    quantize: Literal["nf4", "none"] = Field(
+        "nf4", description="4-bit NormalFloat weights, or the model's as they are."
+    )
     threads: int = Field(0, ge=0, le=256, description="CPU threads of the engine; 0 is one a physical core.")
     kv_cache_mb: int = Field(
         0,

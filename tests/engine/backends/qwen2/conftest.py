@@ -62,7 +62,7 @@ class ScriptedModel:
 
 
 def small_cache(slots: int = 4, capacity: int = 256) -> KVCache:
-    return KVCache(tiny_shape(), slots, capacity, CPU)
+    return KVCache(tiny_shape(), slots, capacity, CPU, torch.float32)
 
 
 def tiny_shape() -> Shape:
