@@ -81,6 +81,13 @@ class Settings(BaseSettings):
         description="Memory for keys and values of conversations, in MiB; 0 is max_concurrent_requests and six more of "
         "max_context_tokens each, but at most half of the free memory.",
     )
+    lookup_tokens: int = Field(
+        7,
+        ge=0,
+        le=64,
+        description="Tokens of an answer that the engine may guess at once from what was said before, while that is "
+        "quicker; the answer stays the same. 0 guesses none.",
+    )
     system_prompt: str = Field(
         "You are a helpful assistant.", description="System prompt of conversations that set none; may be empty."
     )

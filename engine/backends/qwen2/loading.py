@@ -50,7 +50,9 @@ def load_source(source: ModelSource, settings: Settings, report: Report) -> Engi
     tokens = Tokens(folder)
     cache = make_cache(model.shape, settings, device, model.dtype)
     report(Progress("warming up"))
-    worker = Worker(model, cache, tokens, frozenset({*model.shape.end_tokens, *tokens.ends}), threads)
+    worker = Worker(
+        model, cache, tokens, frozenset({*model.shape.end_tokens, *tokens.ends}), threads, settings.lookup_tokens
+    )
     worker.start()
     reason = source.reason + (UNPACKED if unpack and settings.quantize == "nf4" else "")
     return Engine(source, reason, tokens, model.weights_bytes, cache, worker)

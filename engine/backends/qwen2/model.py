@@ -32,7 +32,7 @@ class Piece:
     slot: int
     start: int  # position of the first one
     tokens: Sequence[int]
-    logits: bool  # whether the logits after the last one are wanted
+    logits: int  # after how many of the last ones the logits are wanted
 
     @property
     def end(self) -> int:
@@ -91,9 +91,9 @@ class Qwen2:
     def step(self, pieces: Sequence[Piece], cache: KVCache) -> Tensor:
         """Run all pieces, write their keys and values to the cache, and return the logits that are wanted.
 
-        They are [pieces that want logits, vocabulary] in the order of the pieces; empty if none does.
+        They are [logits that are wanted, vocabulary] in the order of the pieces; empty if none are.
         """
-        batch = _Batch(pieces, self.device, self.dtype)
+        batch = _Batch(pieces, self.shape.heads // self.shape.kv_heads, self.device, self.dtype)
         cos, sin = self.cos[batch.positions, None], self.sin[batch.positions, None]
         x = self.embedding[batch.ids].to(self.dtype)
         for layer, keys, values in zip(self.layers, cache.keys, cache.values, strict=True):
@@ -143,13 +143,13 @@ class _Prompt:
     rows: slice
     slot: int
     length: int
-    mask: Tensor | None  # [tokens, length], added to the scores; None at the beginning of a sequence
+    mask: Tensor  # [query heads of a kv head * tokens, length], added to the scores
 
 
 class _Batch:
-    """The pieces as tensors: decodes first, by slot, then the others."""
+    """The pieces as tensors: decodes first, by slot, then the others. `groups` is the query heads of each kv head."""
 
-    def __init__(self, pieces: Sequence[Piece], device: torch.device, dtype: torch.dtype) -> None:
+    def __init__(self, pieces: Sequence[Piece], groups: int, device: torch.device, dtype: torch.dtype) -> None:
         decodes = sorted((piece for piece in pieces if len(piece.tokens) == 1), key=lambda piece: piece.slot)
         prompts = [piece for piece in pieces if len(piece.tokens) > 1]
         flat = decodes + prompts
@@ -162,12 +162,16 @@ class _Batch:
         self.ids = tensor([token for piece in flat for token in piece.tokens])
         self.positions = tensor([at for piece in flat for at in range(piece.start, piece.end)])
         self.slots = tensor([piece.slot for piece in flat for _ in piece.tokens])
-        self.wanted = tensor([last[id(piece)] - 1 for piece in pieces if piece.logits])
+        self.wanted = tensor([at for piece in pieces for at in range(last[id(piece)] - piece.logits, last[id(piece)])])
         self.decodes = [_decodes(rows, decodes[rows], device, dtype) for rows in neighbours(decodes)]
         self.prompts = [
-            _Prompt(slice(last[id(piece)] - len(piece.tokens), last[id(piece)]), piece.slot, piece.end, mask)
+            _Prompt(
+                slice(last[id(piece)] - len(piece.tokens), last[id(piece)]),
+                piece.slot,
+                piece.end,
+                _causal_mask(piece, device, dtype).repeat(groups, 1),
+            )
             for piece in prompts
-            for mask in [_causal_mask(piece, device, dtype) if piece.start else None]
         ]
 
 
@@ -222,19 +226,19 @@ def _attend_decodes(query: Tensor, keys: Tensor, values: Tensor, group: _Decodes
 
 
 def _attend_prompt(query: Tensor, keys: Tensor, values: Tensor, prompt: _Prompt) -> Tensor:
-    """The query heads of one kv head are a batch that shares its keys by a stride of 0.
+    """As above, with the tokens of one sequence for rows as well, and a mask that says who sees whom.
 
     `query` is [tokens, kv heads, query heads of each, head size], and so is the result.
     """
-    groups, slot, length = query.shape[2], prompt.slot, prompt.length
+    tokens, kv_heads, groups, size = query.shape
+    slot, length = slice(prompt.slot, prompt.slot + 1), prompt.length
     seen = functional.scaled_dot_product_attention(
-        query.permute(2, 1, 0, 3),
-        keys[slot, :, :length].expand(groups, -1, -1, -1),
-        values[slot, :, :length].expand(groups, -1, -1, -1),
+        query.permute(1, 2, 0, 3).reshape(1, kv_heads, groups * tokens, size),
+        keys[slot, :, :length],
+        values[slot, :, :length],
         attn_mask=prompt.mask,
-        is_causal=prompt.mask is None,
     )
-    return seen.permute(2, 1, 0, 3)
+    return seen.view(kv_heads, groups, tokens, size).permute(2, 0, 1, 3)
 
 
 def rope_tables(shape: Shape, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

@@ -97,14 +97,12 @@ def test_packed_weights_choose_the_same_tokens_but_for_noise(packaged: Packaged)
 def greedy(model: Qwen2, prompts: list[list[int]], steps: int) -> list[tuple[list[int], Tensor]]:
     """The answers to all prompts in one batch, with the logits of each token: [steps, vocabulary]."""
     cache = KVCache(model.shape, len(prompts), 160, CPU, model.dtype)
-    pieces = [Piece(slot, 0, prompt, logits=True) for slot, prompt in enumerate(prompts)]
+    pieces = [Piece(slot, 0, prompt, logits=1) for slot, prompt in enumerate(prompts)]
     rows = []
     for _ in range(steps):
         rows.append(model.step(pieces, cache).float())
         chosen = rows[-1].argmax(-1).tolist()
-        pieces = [
-            Piece(piece.slot, piece.end, [token], logits=True) for piece, token in zip(pieces, chosen, strict=True)
-        ]
+        pieces = [Piece(piece.slot, piece.end, [token], logits=1) for piece, token in zip(pieces, chosen, strict=True)]
     logits = torch.stack(rows, 1)
     return list(zip(logits.argmax(-1).tolist(), logits, strict=True))
 

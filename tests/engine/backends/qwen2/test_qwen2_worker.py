@@ -250,5 +250,5 @@ def parts_only_at_a_tie(model: Qwen2, one: list[int], other: list[int]) -> bool:
     if parting is None:
         return len(one) == len(other)
     cache = KVCache(model.shape, 1, 128, CPU, model.dtype)
-    logits = model.step([Piece(0, 0, one[:parting], logits=True)], cache)[0].float()
+    logits = model.step([Piece(0, 0, one[:parting], logits=1)], cache)[0].float()
     return bool((logits[one[parting]] - logits[other[parting]]).abs() < 0.05 * logits.std())
