@@ -55,8 +55,8 @@ from storage.audit import Audit
 from storage.conversations import Conversations
 from storage.database import Database, prepare_file
 from storage.exchanges import Exchanges
-from storage.migrate import migrate
 from storage.options import Options
+from storage.schema import is_newest
 from storage.sessions import Sessions
 from storage.users import Users
 
@@ -82,7 +82,10 @@ class Store:
         """
         if self._database.sqlite:
             prepare_file(self._database.url)
-        migrate(self._database.url)
+        if not is_newest(self._database.url):
+            from storage.migrate import migrate  # Alembic; most starts do without, and are the quicker for it
+
+            migrate(self._database.url)
         if interrupted := self._database.start(self.exchanges.opened):
             logger.warning("{} exchanges were interrupted when the server went down", interrupted)
 
