@@ -34,7 +34,7 @@ SHUTDOWN_S = 5  # for connections that are still open when every answer has ende
 
 def build(settings: Settings) -> Desk:
     """Join the parts: the store opens, the service is ready to load its model, the faces are registered."""
-    store = Store(settings.sqlalchemy_url)
+    store = Store(settings.sqlalchemy_url, goes_on=settings.on_log_failure == "warn")
     store.open()
     service = ChatService(settings, create_backend(settings), store.exchanges)
     desk = Desk(settings, service, store, Auth(store, settings), Monitor(service))
