@@ -27,26 +27,27 @@ list_ = list  # the method `list` hides the type inside the class
 class Conversations:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._unwritten: dict[str, Conversation] = {}  # made while the database is in trouble
 
     async def create(
         self, user_id: str, *, title: str = "", system_prompt: str | None = None, sampling: Sampling | None = None
     ) -> Conversation:
-        def work(session: Session) -> Conversation:
-            now = datetime.now(UTC)
-            row = ConversationRow(
-                id=new_id(),
-                user_id=user_id,
-                title=title,
-                system_prompt=system_prompt,
-                sampling=_json(sampling),
-                created_at=now,
-                updated_at=now,
-            )
-            session.add(row)
-            session.flush()
-            return _conversation(row)
-
-        return await self._database.write(work)
+        now = datetime.now(UTC)
+        values = {
+            "id": new_id(),
+            "user_id": user_id,
+            "title": title,
+            "system_prompt": system_prompt,
+            "sampling": _json(sampling),
+            "created_at": now,
+            "updated_at": now,
+        }
+        conversation = _conversation(ConversationRow(**values))
+        writing = await self._database.keep(lambda session: session.add(ConversationRow(**values)))
+        if not writing.done():
+            self._unwritten[conversation.id] = conversation
+            writing.add_done_callback(lambda _: self._unwritten.pop(conversation.id))
+        return conversation
 
     async def get(self, id: str, user_id: str) -> Conversation | None:
         """None too when it is somebody else's or deleted."""
@@ -56,7 +57,8 @@ class Conversations:
             row = session.exec(rows).first()
             return _conversation(row) if row else None
 
-        return await self._database.read(work)
+        made = self._unwritten.get(id)
+        return made if made and made.user_id == user_id else await self._database.read(work)
 
     async def list(self, user_id: str, *, limit: int = 100, cursor: str | None = None) -> Page[Conversation]:
         """The one with the newest exchange first. Raises ValueError for a cursor that is not one."""
@@ -82,7 +84,10 @@ class Conversations:
 
     async def set_head(self, id: str, user_id: str, exchange_id: str) -> bool:
         """Show the branch that ends with this exchange, and move the conversation to the top of the list."""
-        return await self._change(id, user_id, head_id=exchange_id, updated_at=datetime.now(UTC))
+        change = sa.update(ConversationRow).where(*_own(id, user_id))
+        change = change.values(head_id=exchange_id, updated_at=datetime.now(UTC))
+        writing = await self._database.keep(lambda session: session.exec(change).rowcount == 1)
+        return not writing.done() or writing.result()
 
     async def delete(self, id: str, user_id: str) -> bool:
         """Hide it from its owner. Its exchanges stay in the log."""

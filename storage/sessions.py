@@ -20,7 +20,7 @@ class Sessions:
         self._database = database
 
     async def create(self, user_id: str, token_hash: str, agent: str, expires_at: datetime) -> Session:
-        """Begin a session, and clear away everybody's expired ones."""
+        """Begin a session of somebody who is seen by that, and clear away everybody's expired ones."""
 
         def work(session: DatabaseSession) -> Session:
             now = datetime.now(UTC)
@@ -35,8 +35,10 @@ class Sessions:
                 expires_at=expires_at,
             )
             session.add(row)
+            person = session.get_one(UserRow, user_id)
+            person.last_seen_at = now
             session.flush()
-            return _session(row, session.get_one(UserRow, user_id))
+            return _session(row, person)
 
         return await self._database.write(work)
 

@@ -9,8 +9,9 @@ Every method that touches the database is async and runs on the writer thread (w
 `exchanges.record` alone is a plain call that queues and returns a future, and `exchanges.health` one that looks.
 
 What they raise: StorageUnavailable when the database is in trouble (a change waits ten seconds for the trouble to end
-and is then withdrawn for good; recorded exchanges wait as long as it takes), SearchTooSlow from searches, ValueError
-for a cursor that is not one of that list. Each carries a sentence that may be shown to people.
+and is then withdrawn for good; recorded exchanges wait as long as it takes, and so do, in a store that `goes_on`,
+`conversations.create` and `set_head`), SearchTooSlow from searches, ValueError for a cursor that is not one of that
+list. Each carries a sentence that may be shown to people.
 
     users     create(name, password_hash, role) -> User | None           None: the name is taken
               create_first(name, password_hash) -> User | None          the first admin; None: there is one already
@@ -55,8 +56,8 @@ from storage.audit import Audit
 from storage.conversations import Conversations
 from storage.database import Database, prepare_file
 from storage.exchanges import Exchanges
-from storage.migrate import migrate
 from storage.options import Options
+from storage.schema import is_newest
 from storage.sessions import Sessions
 from storage.users import Users
 
@@ -64,9 +65,12 @@ from storage.users import Users
 class Store:
     """The store of one database. `open` before use; `close` writes what is queued."""
 
-    def __init__(self, url: str) -> None:
-        """`url` is SQLAlchemy's: sqlite:///path or postgresql+psycopg://... Raises StorageError for another."""
-        self._database = Database(url)
+    def __init__(self, url: str, *, goes_on: bool = False) -> None:
+        """`url` is SQLAlchemy's: sqlite:///path or postgresql+psycopg://... Raises StorageError for another.
+
+        `goes_on`: answers go on while nothing can be logged, so new conversations and heads wait in memory meanwhile.
+        """
+        self._database = Database(url, goes_on=goes_on)
         self.users = Users(self._database)
         self.sessions = Sessions(self._database)
         self.api_keys = ApiKeys(self._database)
@@ -82,7 +86,10 @@ class Store:
         """
         if self._database.sqlite:
             prepare_file(self._database.url)
-        migrate(self._database.url)
+        if not is_newest(self._database.url):
+            from storage.migrate import migrate  # Alembic; most starts do without, and are the quicker for it
+
+            migrate(self._database.url)
         if interrupted := self._database.start(self.exchanges.opened):
             logger.warning("{} exchanges were interrupted when the server went down", interrupted)
 

@@ -284,7 +284,10 @@ class Auth:
             if live := self._live.pop(session_id, None):
                 self._ids.pop(live.token_hash, None)
             for callback in self._watchers.pop(session_id, set()):
-                callback()
+                try:
+                    callback()
+                except Exception as error:  # the other pages and sessions must hear of it all the same
+                    logger.opt(exception=error).error("a page was not told that its session has ended")
 
     async def _seen(self, session_id: str, user_id: str) -> None:
         await self.store.sessions.seen(session_id)

@@ -23,6 +23,12 @@ from ui.limits import apply_stored_limits
 DAY_S = 24 * 3600.0
 
 
+async def prepare(desk: Desk) -> None:
+    """What must be so before the first request: the first account, or the link that makes it, and the limits."""
+    await desk.auth.open_setup(desk.settings.admin_password.get_secret_value())
+    await apply_stored_limits(desk)
+
+
 class Life:
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
@@ -30,7 +36,6 @@ class Life:
         self._stopping: asyncio.Task[None] | None = None
 
     def register(self) -> None:
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # until the loop runs there is nothing to finish
         self.desk.auth.on_disabled = self._put_out
         app.on_startup(self._start)
         app.on_shutdown(self._close)
@@ -43,13 +48,10 @@ class Life:
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, on_signal)
-        settings = self.desk.settings
-        await self.desk.auth.open_setup(settings.admin_password.get_secret_value())
         if self.desk.auth.setup_token:
-            print(setup_link(settings, self.desk.auth.setup_token), flush=True)
+            print(setup_link(self.desk.settings, self.desk.auth.setup_token), flush=True)
         background_tasks.create(self.desk.auth.keep_true(), name="sessions")
         background_tasks.create(self._retain(), name="retention")
-        await apply_stored_limits(self.desk)
         await self.desk.monitor.start()
         await self.desk.service.start()
 
@@ -71,7 +73,7 @@ class Life:
         if self._stopping is None:  # stopped in another way than by a signal
             await self.desk.service.stop()
         if self._starting:
-            self._starting.cancel()  # it may still be at work on the first account
+            self._starting.cancel()  # it may still be loading the model
         await self.desk.monitor.stop()
         self.desk.auth.passwords.close()
         await asyncio.to_thread(self.desk.store.close)

@@ -56,6 +56,22 @@ async def test_a_new_role_counts_at_once(auth: Auth, ada: User) -> None:
     assert auth.allowed(visitor, "reviewer")
 
 
+async def test_a_page_that_cannot_be_told_keeps_nobody_else_from_it(auth: Auth, ada: User) -> None:
+    broken, whole = await visit(auth), await visit(auth)
+    told: list[str] = []
+
+    def fail() -> None:
+        told.append("broken")
+        raise RuntimeError("the page is gone")
+
+    auth.on_revoked(broken.session_id, fail)
+    auth.on_revoked(whole.session_id, lambda: told.append("whole"))
+    await auth.sign_out_everywhere(ada.id)
+    assert told == ["broken", "whole"]
+    assert not auth.allowed(broken)
+    assert not auth.allowed(whole)
+
+
 async def test_disabling_an_account_ends_its_sessions_and_tells_open_pages(auth: Auth, ada: User) -> None:
     visitor, told = await visit(auth), []
     auth.on_revoked(visitor.session_id, lambda: told.append("page"))

@@ -17,6 +17,7 @@ STATUS = {
     "engine_failed": 503,
     "draining": 503,
     "log_failed": 503,
+    "storage_unavailable": 503,
     "invalid_request": 400,
     "context_length_exceeded": 400,
     "engine_error": 500,

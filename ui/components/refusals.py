@@ -20,6 +20,8 @@ def refusal(error: EngineError, say: Language) -> str:
             return say("The model cannot answer at present. Please tell the people who run this server.")
         case "log_failed":
             return say("Answers cannot be logged at present, so none are given. Please tell those who run this server.")
+        case "storage_unavailable":
+            return not_taken(say, trouble=True)
     if isinstance(error, ContextOverflow):
         return say(
             "This message is too long: with what must go with it, it has {tokens} tokens, and the model reads {limit}.",
