@@ -1,6 +1,7 @@
 """Which exchanges a program asked for under which idempotency key. Keys are forgotten after a day."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -34,11 +35,11 @@ class Idempotency:
 
         return await self._database.read(work)
 
-    async def add(self, caller: str, key: str, asked: Asked) -> None:
+    async def add(self, caller: str, key: str, body_hash: str, exchange_ids: Sequence[str]) -> None:
         """Remember what was asked under this key, and forget keys that are too old."""
         now = datetime.now(UTC)
-        ids = json.dumps(asked.exchange_ids)
-        row = IdempotencyRow(caller=caller, key=key, body_hash=asked.body_hash, exchange_ids=ids, created_at=now)
+        ids = json.dumps(list(exchange_ids))
+        row = IdempotencyRow(caller=caller, key=key, body_hash=body_hash, exchange_ids=ids, created_at=now)
 
         def work(session: Session) -> None:
             session.exec(sa.delete(IdempotencyRow).where(col(IdempotencyRow.created_at) < now - KEPT))

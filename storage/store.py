@@ -45,7 +45,7 @@ for a cursor that is not one of that list. Each carries a sentence that may be s
               delete_before(when) -> int                            retention; leaves the search index too
     idempotency
               find(caller, key) -> Asked | None                     what was asked under this key within a day
-              add(caller, key, asked)
+              add(caller, key, body_hash, exchange_ids)
     audit     add(actor, action, target="", detail="")
               list(*, action="", actor="", limit=100, cursor=None) -> Page[AuditEntry]   action: its beginning
     options   get(name) -> str | None · set(name, value)                  what admins change live, kept over restarts
