@@ -22,8 +22,9 @@ from ui.auth import Auth
 from ui.desk import Desk
 from ui.entry import Entry
 from ui.guard import Guard
+from ui.logs import log_in_one_place
 from ui.pages import account, admin, chat, login, review
-from ui.serving import Life, log_in_one_place, prepare
+from ui.serving import Life, prepare
 from ui.sockets import guard_sockets
 from ui.starting import check_address, data_folder
 from ui.static_files import STATIC
@@ -50,6 +51,7 @@ def main() -> None:
     gc.enable()
     log_in_one_place()
     settings = load()
+    log_in_one_place(settings.log_format)
     with data_folder(settings.data_dir):
         check_address(settings.host, settings.port)
         try:

@@ -9,6 +9,7 @@ Knows nothing of pages, HTTP or SQL. Lives on the event loop alone.
 import asyncio
 import time
 from collections import Counter, deque
+from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Literal
@@ -16,7 +17,8 @@ from typing import Literal
 from loguru import logger
 
 from engine.backends import Backend
-from engine.errors import BackendFailed, ContextOverflow, EngineError, InvalidRequest, NotReady
+from engine.errors import BackendFailed, EngineError, InvalidRequest, NotReady
+from engine.fitting import fitted
 from engine.gate import Gate, Limits, Ticket
 from engine.job import Job, Outcome
 from engine.progress import console
@@ -51,6 +53,7 @@ class ChatService:
         self.jobs: dict[str, Job] = {}  # those whose final row is not written yet, in order of arrival
         self.recent: deque[Outcome] = deque(maxlen=RECENT)
         self.refused: Counter[str] = Counter()  # by error code
+        self.on_outcome: list[Callable[[Outcome], None]] = []  # told of every request that has ended, once
         self.generated_tokens = 0
         self.loading = Progress("starting")
         self._state: State = "loading"
@@ -116,20 +119,28 @@ class ChatService:
 
     async def submit(self, request: ChatRequest) -> Job:
         """Take a request in. Raises EngineError (NotReady, QueueFull, ContextOverflow, ...) and then leaves nothing."""
+        return (await self.submit_all([request]))[0]
+
+    async def submit_all(self, requests: Sequence[ChatRequest]) -> list[Job]:
+        """Take all of them in, each with a place of its own, or none. Raises as `submit`."""
+        depth, tickets = self.gate.depth, list[Ticket]()
         try:
-            self._check(request)
-            depth = self.gate.depth
-            ticket = self.gate.enter(request.person, time.monotonic())
-            try:
-                request = await self._fitted(request)
+            for request in requests:
+                self._check(request)
+                tickets.append(self.gate.enter(request.person, time.monotonic()))
+            fit = [await fitted(request, self.backend, self.max_new_tokens) for request in requests]
+            for request in fit:
                 self._check(request)  # again: the world may have changed while the tokens were counted
-            except BaseException:
+        except BaseException as error:
+            for ticket in reversed(tickets):
                 self._leave(ticket)
-                raise
-        except EngineError as error:
-            self.refused[error.code] += 1
+            if isinstance(error, EngineError):
+                self.refused[error.code] += 1
             raise
-        return self._launch(request, ticket, depth)
+        return [
+            self._launch(request, ticket, depth + n)
+            for n, (request, ticket) in enumerate(zip(fit, tickets, strict=True))
+        ]
 
     def check_open(self) -> None:
         """Raise NotReady while no request at all is taken, before anything is made ready for one."""
@@ -154,22 +165,6 @@ class ChatService:
 
     # --- one job's way ---
 
-    async def _fitted(self, request: ChatRequest) -> ChatRequest:
-        """The request with max_tokens set to what the server and the context allow."""
-        try:
-            prompt_tokens = await asyncio.to_thread(self.backend.count_tokens, request.messages)
-        except EngineError:
-            raise
-        except Exception as error:
-            logger.opt(exception=error).error("the tokens of request {} could not be counted", request.id)
-            raise BackendFailed("The engine could not read this prompt.") from error
-        room = self.backend.context_tokens - prompt_tokens
-        if room < 1:
-            raise ContextOverflow(prompt_tokens, self.backend.context_tokens)
-        wanted = request.sampling.max_tokens or self.max_new_tokens
-        allowed = min(wanted, self.max_new_tokens, room)
-        return replace(request, sampling=replace(request.sampling, max_tokens=allowed))
-
     def _launch(self, request: ChatRequest, ticket: Ticket, depth: int) -> Job:
         job = Job(request, model=self.backend.model, quantization=self.backend.quantization, queue_depth=depth)
         self.jobs[job.id] = self._tickets[ticket] = job
@@ -178,7 +173,7 @@ class ChatService:
         task = asyncio.create_task(self._run(job, ticket), name=f"job {job.id}")
         self._tasks[job.id] = task
         task.add_done_callback(lambda task: self._ended(job, ticket, task))
-        if request.source == "page":
+        if request.source == "page" or request.outlives:
             self._end_when_abandoned(job)
         self._let_in([ticket] if ticket.admitted_at is not None else [])
         return job
@@ -210,7 +205,9 @@ class ChatService:
         for by_job in (self._tasks, self._endings, self._admitted):
             by_job.pop(job.id, None)
         self.generated_tokens += job.completion_tokens
-        self.recent.append(job.outcome(status))
+        self.recent.append(outcome := job.outcome(status))
+        for told in self.on_outcome:
+            told(outcome)
         closing = asyncio.create_task(self._close(job, exchange), name=f"close {job.id}")
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
@@ -258,7 +255,7 @@ class ChatService:
                 job.wait_at(position, expected_wait_s)
 
     def _end_when_abandoned(self, job: Job) -> None:
-        """End a page's job when nobody has followed it for a while. Programs that go away end theirs themselves."""
+        """End a job that nobody has followed for a while. Most programs that go away end theirs at once."""
         loop = asyncio.get_running_loop()
 
         def countdown() -> asyncio.TimerHandle:

@@ -51,6 +51,9 @@ class Settings(BaseSettings):
     retention_days: int = Field(
         0, ge=0, le=36_500, description="Days after which a logged exchange is deleted; 0 keeps all."
     )
+    log_format: Literal["text", "json"] = Field(
+        "text", description="Lines of the server's own log on stderr: for people, or one JSON object a line."
+    )
     on_log_failure: Literal["refuse", "warn"] = Field(
         "refuse", description="What to do with new requests while the log cannot be written."
     )
@@ -97,6 +100,12 @@ class Settings(BaseSettings):
     max_concurrent_requests: int = Field(10, ge=1, le=256, description="Requests that run at once.")
     max_waiting_requests: int = Field(50, ge=0, le=100_000, description="Requests that may wait; more are refused.")
     max_requests_per_user: int = Field(3, ge=1, le=1000, description="Running and waiting requests of one person.")
+    api_rate_limit: str = Field(
+        "600/minute",
+        pattern=r"^([1-9]\d{0,5}/(\d{0,3} ?)(second|minute|hour|day)s?)?$",
+        json_schema_extra={"allowed": "empty, or a number and a time such as 600/minute or 20/10 seconds"},
+        description="Calls to the API that one account may make; empty is no limit.",
+    )
     max_context_tokens: int = Field(
         4096, ge=64, le=1_000_000, description="Tokens of a prompt and its answer together."
     )

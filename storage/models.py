@@ -133,6 +133,19 @@ class ExchangeTable(Base, table=True):
     started_at: datetime | None = None
     first_token_at: datetime | None = None
     finished_at: datetime | None = None
+    end_user: str = text(default="")
+    request_metadata: str = text(default="{}")  # JSON, as a program sent it
+
+
+class IdempotencyRow(Base, table=True):
+    """A key under which a program asked, so that asking again under it finds the same exchanges."""
+
+    __tablename__ = "idempotency_keys"
+    caller: str = text(primary_key=True)  # a user's id; "" for the operator's fixed key
+    key: str = text(primary_key=True)
+    body_hash: str = text()
+    exchange_ids: str = text()  # JSON; no foreign key: retention may take the exchange
+    created_at: datetime = Field(index=True)
 
 
 class AuditRow(Base, table=True):

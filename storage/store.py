@@ -44,6 +44,9 @@ list. Each carries a sentence that may be shown to people.
               search(filter, *, limit=50, cursor=None) -> Page[ExchangeRow]      newest first
               usage(since) -> dict[str, tuple[int, int]]                  by user id: requests, completion tokens
               delete_before(when) -> int                            retention; leaves the search index too
+    idempotency
+              find(caller, key) -> Asked | None                     what was asked under this key within a day
+              add(caller, key, body_hash, exchange_ids)
     audit     add(actor, action, target="", detail="")
               list(*, action="", actor="", limit=100, cursor=None) -> Page[AuditEntry]   action: its beginning
     options   get(name) -> str | None · set(name, value)                  what admins change live, kept over restarts
@@ -56,6 +59,7 @@ from storage.audit import Audit
 from storage.conversations import Conversations
 from storage.database import Database, prepare_file
 from storage.exchanges import Exchanges
+from storage.idempotency import Idempotency
 from storage.options import Options
 from storage.schema import is_newest
 from storage.sessions import Sessions
@@ -76,6 +80,7 @@ class Store:
         self.api_keys = ApiKeys(self._database)
         self.conversations = Conversations(self._database)
         self.exchanges = Exchanges(self._database)
+        self.idempotency = Idempotency(self._database)
         self.audit = Audit(self._database)
         self.options = Options(self._database)
 

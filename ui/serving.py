@@ -5,9 +5,7 @@ On SIGTERM or Ctrl-C the service drains while the server still listens, so that 
 """
 
 import asyncio
-import logging
 import signal
-import sys
 from datetime import UTC, datetime, timedelta
 from types import FrameType
 
@@ -100,15 +98,3 @@ def setup_link(settings: Settings, token: str) -> str:
     host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host
     base = settings.public_url.rstrip("/") or f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
     return f"\nMake the first account here (the link works once):\n\n    {base}/setup?token={token}\n"
-
-
-class _ToLoguru(logging.Handler):
-    def emit(self, record: logging.LogRecord) -> None:
-        logger.opt(exception=record.exc_info).log(record.levelname, "{}", record.getMessage())
-
-
-def log_in_one_place() -> None:
-    """Send what uvicorn, NiceGUI and others log the same way as our own lines; from INFO on, without variables."""
-    logger.remove()
-    logger.add(sys.stderr, level="INFO", format="{time:YYYY-MM-DD HH:mm:ss.SSSZ} {level:<7} {message}", diagnose=False)
-    logging.basicConfig(handlers=[_ToLoguru()], level=logging.WARNING, force=True)

@@ -37,6 +37,25 @@ class Backend(Protocol):
 
 
 @runtime_checkable
+class ChecksRequests(Protocol):
+    """What a backend may also have: looking at a request before it gets a place in the log."""
+
+    def check(self, request: ChatRequest) -> None:
+        """Raise InvalidRequest for what this backend cannot do. Safe from any thread; may block for a second."""
+
+
+@runtime_checkable
+class KnowsTokens(Protocol):
+    """What a backend may also have: its tokenizer. Safe from any thread; both block for milliseconds."""
+
+    def tokenize(self, messages: Sequence[Message]) -> list[int]:
+        """The prompt as the model will read it."""
+
+    def detokenize(self, tokens: Sequence[int]) -> str:
+        """The text of these tokens. Raises InvalidRequest for a number that is no token."""
+
+
+@runtime_checkable
 class KnowsMemory(Protocol):
     """What a backend may also have: where the device's memory goes. 0 while nothing is loaded."""
 

@@ -9,8 +9,8 @@ import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Sequence
 
-from engine.errors import BackendFailed
-from engine.types import ChatRequest, Delta, Done, Event, FinishReason, Message, Progress, Report, Started
+from engine.errors import BackendFailed, InvalidRequest
+from engine.types import ChatRequest, Delta, Done, Event, FinishReason, Logprob, Message, Progress, Report, Started
 
 DEMO = {
     "fail before": "",
@@ -30,6 +30,7 @@ class ScriptedBackend:
         self.history: list[ChatRequest] = []
         self.active: Counter[str] = Counter()  # streams that are open, by request id
         self.trouble: str | None = None
+        self._numbers: dict[str, int] = {}  # of the words that were tokenised
         self._going = asyncio.Event()
         self._going.set()
 
@@ -38,6 +39,20 @@ class ScriptedBackend:
 
     def count_tokens(self, messages: Sequence[Message]) -> int:
         return sum(len(_words(message.content)) for message in messages)
+
+    def tokenize(self, messages: Sequence[Message]) -> list[int]:
+        words = [word for message in messages for word in _words(message.content)]
+        return [self._numbers.setdefault(word, len(self._numbers)) for word in words]
+
+    def detokenize(self, tokens: Sequence[int]) -> str:
+        known = list(self._numbers)
+        if any(not 0 <= token < len(known) for token in tokens):
+            raise InvalidRequest("There is no token of such a number.", param="tokens")
+        return "".join(known[token] for token in tokens)
+
+    def check(self, request: ChatRequest) -> None:
+        if request.sampling.json_schema is not None:
+            raise InvalidRequest("A script cannot keep to a schema; use a model.", param="response_format")
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         self.history.append(request)
@@ -56,7 +71,7 @@ class ScriptedBackend:
                     break
                 await asyncio.sleep(self.pause_s)
                 await self._going.wait()
-                yield Delta(word)
+                yield Delta(word, logprobs=_certain(word, request.sampling.logprobs))
             if "fail midway" in request.prompt:
                 raise BackendFailed("The script says to fail midway.")
             yield Done(reason, prompt_tokens, count)
@@ -81,6 +96,11 @@ class ScriptedBackend:
         for stop in request.sampling.stop:
             text = text.split(stop, 1)[0]
         return iter(_words(text))
+
+
+def _certain(word: str, asked: int | None) -> tuple[Logprob, ...]:
+    """A script is sure of every word."""
+    return () if asked is None else (Logprob(word.encode(), 0.0, ((word.encode(), 0.0),) if asked else ()),)
 
 
 def _words(text: str) -> list[str]:

@@ -47,13 +47,26 @@ class Qwen2Backend:
     def count_tokens(self, messages: Sequence[Message]) -> int:
         return len(self._loaded().tokens.prompt(messages))
 
+    def tokenize(self, messages: Sequence[Message]) -> list[int]:
+        return self._loaded().tokens.prompt(messages)
+
+    def detokenize(self, tokens: Sequence[int]) -> str:
+        return self._loaded().tokens.text_of(tokens)
+
+    def check(self, request: ChatRequest) -> None:
+        if (schema := request.sampling.json_schema) is not None:
+            self._loaded().schemas.constraint(schema)
+
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         engine = self._loaded()
         prompt = await asyncio.to_thread(engine.tokens.prompt, request.messages)
         room = self.context_tokens - len(prompt)
         if room < 1:
             raise ContextOverflow(len(prompt), self.context_tokens)
-        stream = engine.worker.open(prompt, request.sampling, min(request.sampling.max_tokens or room, room))
+        schema = request.sampling.json_schema
+        constraint = None if schema is None else await asyncio.to_thread(engine.schemas.constraint, schema)
+        max_tokens = min(request.sampling.max_tokens or room, room)
+        stream = engine.worker.open(prompt, request.sampling, max_tokens, constraint)
         try:
             while True:
                 event = await stream.events.get()

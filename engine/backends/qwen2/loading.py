@@ -15,6 +15,7 @@ from engine.backends.qwen2.kvcache import KVCache, slot_bytes
 from engine.backends.qwen2.model import Qwen2
 from engine.backends.qwen2.quantize import ready_folder
 from engine.backends.qwen2.ready import WEIGHTS, Shape
+from engine.backends.qwen2.schema import Schemas
 from engine.backends.qwen2.source import ModelSource, unusable
 from engine.backends.qwen2.tokens import Tokens
 from engine.backends.qwen2.worker import Worker
@@ -29,6 +30,7 @@ class Engine:
     source: ModelSource
     reason: str
     tokens: Tokens
+    schemas: Schemas
     weights_bytes: int
     cache: KVCache
     worker: Worker
@@ -55,7 +57,7 @@ def load_source(source: ModelSource, settings: Settings, report: Report) -> Engi
     )
     worker.start()
     reason = source.reason + (UNPACKED if unpack and settings.quantize == "nf4" else "")
-    return Engine(source, reason, tokens, model.weights_bytes, cache, worker)
+    return Engine(source, reason, tokens, Schemas(tokens), model.weights_bytes, cache, worker)
 
 
 UNPACKED = " This CPU cannot multiply 4-bit weights directly, so they are unpacked to float16 in memory."

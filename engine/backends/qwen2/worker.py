@@ -20,7 +20,7 @@ from torch import Tensor
 from engine.backends.qwen2.kvcache import KVCache
 from engine.backends.qwen2.lookup import worth_guessing
 from engine.backends.qwen2.model import Piece
-from engine.backends.qwen2.sampler import Chooser, sample
+from engine.backends.qwen2.sampler import Chooser, Constraint, sample
 from engine.backends.qwen2.scheduler import Scheduler
 from engine.backends.qwen2.stream import Stream
 from engine.backends.qwen2.tokens import TextStream, Tokens
@@ -66,7 +66,9 @@ class Worker:
         if self._trouble:
             raise BackendFailed(self._trouble)
 
-    def open(self, prompt: Sequence[int], sampling: Sampling, max_tokens: int) -> Stream:
+    def open(
+        self, prompt: Sequence[int], sampling: Sampling, max_tokens: int, constraint: Constraint | None = None
+    ) -> Stream:
         """Take a request in, whose prompt and answer fit the cache; called on the event loop that gets the events."""
         if trouble := self.health():
             raise NotReady(trouble, code="engine_failed")
@@ -76,7 +78,7 @@ class Worker:
             prompt_tokens=len(prompt),
             max_tokens=max_tokens,
             ends=frozenset() if sampling.ignore_eos else self._ends,
-            chooser=Chooser(sampling, prompt, max_tokens, self._model.device),
+            chooser=Chooser(sampling, prompt, max_tokens, self._model.device, constraint),
             text=TextStream(self._tokens, sampling.stop),
             loop=asyncio.get_running_loop(),
         )
