@@ -14,7 +14,7 @@ from typing import Literal
 from engine.errors import InvalidRequest
 
 Role = Literal["system", "user", "assistant"]
-Source = Literal["page", "api"]
+Source = Literal["page", "api", "import"]  # import: not answered here, but brought from a file
 FinishReason = Literal["stop", "length"]
 
 
