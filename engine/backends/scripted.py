@@ -1,7 +1,8 @@
 """A backend that plays a script: pages, API and service are tested and shown without a model.
 
 The answer is chosen by the prompt: with `SCRIPT` lines added by a test, or by a phrase that anybody can type
-(`DEMO` below), else the prompt is echoed. An answer that is gone on with continues where it stopped. `history` keeps every request. Knows no tokenizer: a word is a token.
+(`DEMO` below), else the prompt is echoed. An answer that is gone on with continues where it stopped. `history` keeps
+every request. Knows no tokenizer: a word is a token.
 """
 
 import asyncio

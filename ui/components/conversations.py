@@ -7,6 +7,7 @@ from ui.auth import Visitor
 from ui.components.hub import Hub
 from ui.components.sidebar import Sidebar, item
 from ui.desk import Desk
+from ui.i18n import Language
 
 PAGE = 60  # conversations listed at first, and more each time
 LONGEST_TITLE = 200  # characters
@@ -15,9 +16,9 @@ Fields = dict[str, Any]
 
 
 class Conversations:
-    def __init__(self, desk: Desk, hub: Hub, visitor: Visitor, sidebar: Sidebar) -> None:
+    def __init__(self, desk: Desk, hub: Hub, visitor: Visitor, sidebar: Sidebar, say: Language) -> None:
         self._desk, self._hub, self._sidebar = desk, hub, sidebar
-        self._user_id = visitor.user.id
+        self._user_id, self._say = visitor.user.id, say
         self._limit = PAGE
 
     def handlers(self) -> list[tuple[str, Callable[[Fields], Awaitable[None]]]]:
@@ -53,7 +54,7 @@ class Conversations:
                 self._desk.service.stop_job(job)
         for view in self._hub.showing(id):
             await view.open("")
-        self._sidebar.offer_undo(id)
+        self._sidebar.offer_undo("restore", id, self._say("Conversation deleted."))
         await self._refresh_all()
 
     async def _restore(self, fields: Fields) -> None:

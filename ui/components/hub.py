@@ -4,6 +4,8 @@ Also tells them when the service becomes ready or cannot answer any more: one lo
 """
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from nicegui import background_tasks
@@ -22,6 +24,7 @@ class Hub:
         self._service = service
         self._views: set[ChatView] = set()
         self._watch: asyncio.Task[None] | None = None
+        self._taken: set[str] = set()  # conversations whose tree is being changed by one of the pages
 
     def join(self, view: "ChatView") -> None:
         self._views.add(view)
@@ -36,6 +39,17 @@ class Hub:
 
     def showing(self, conversation_id: str) -> "list[ChatView]":
         return [view for view in self._views if conversation_id and view.shown.id == conversation_id]
+
+    @contextmanager
+    def alone_with(self, conversation_id: str) -> Iterator[bool]:
+        """Whether no other page is about to change this conversation; none may until the block ends."""
+        free = conversation_id not in self._taken
+        mine = {conversation_id} if conversation_id and free else set()
+        self._taken |= mine
+        try:
+            yield free
+        finally:
+            self._taken -= mine
 
     def asked(self, job: "Job") -> None:
         """A question is on its way: all pages of the person mind it, and those that show its conversation follow."""

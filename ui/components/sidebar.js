@@ -1,13 +1,13 @@
 // The list of one's conversations: by day, searchable, with rename and delete. Days are those of the reader's own clock.
 //
-// Methods that the server calls: show(list), found(result), select(id), offerUndo(conversation).
+// Methods that the server calls: show(list), found(result), select(id), offerUndo(done).
 
 const SEARCH_AFTER_MS = 200;
 const UNDO_MS = 10000;
 
 export default {
   props: { texts: Object, links: Array, name: String, formToken: String },
-  emits: ["open", "rename", "remove", "restore", "search", "more"],
+  emits: ["open", "rename", "remove", "restore", "restoreTurn", "search", "more"],
   template: `
 <div class="sidebar-wrap" :class="{ open: drawer }">
 <div class="sidebar-shade" @click="close"></div>
@@ -50,7 +50,7 @@ export default {
       <form method="post" action="/logout"><input type="hidden" name="form_token" :value="formToken"><button type="submit" class="link-button">{{ texts.signOut }}</button></form></span>
   </div>
 </nav>
-<div class="undo" role="status" v-if="undo"><span>{{ texts.removed }}</span><button type="button" class="quiet-button" @click="restore">{{ texts.undo }}</button></div>
+<div class="undo" role="status" v-if="undo"><span>{{ undo.text }}</span><button type="button" class="quiet-button" @click="restore">{{ texts.undo }}</button></div>
 </div>`,
   data: () => ({ items: [], hits: null, current: "", more: false, loaded: false, query: "", renaming: "", title: "", drawer: false, undo: null, today: new Date() }),
   computed: {
@@ -83,8 +83,8 @@ export default {
     select(id) {
       this.current = id;
     },
-    offerUndo(conversation) {
-      this.undo = conversation;
+    offerUndo(done) {
+      this.undo = done;
       clearTimeout(this.undoTimer);
       this.undoTimer = setTimeout(() => (this.undo = null), UNDO_MS);
     },
@@ -118,7 +118,7 @@ export default {
       if (event.key === "Enter" && (event.isComposing || event.keyCode === 229)) event.preventDefault();
     },
     restore() {
-      this.$emit("restore", { id: this.undo.id });
+      this.$emit(this.undo.event, { id: this.undo.id });
       this.undo = null;
     },
     onSearch() {

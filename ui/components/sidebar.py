@@ -25,7 +25,8 @@ def item(conversation: "Conversation", *, running: bool = False, snippet: str = 
 
 
 class Sidebar(Element, component="sidebar.js"):
-    """Emits open {id} ("" is a new one), rename {id, title}, remove {id}, restore {id}, search {text} and more."""
+    """Emits open {id} ("" is a new one), rename {id, title}, remove {id}, restore {id}, restoreTurn {id}, search
+    {text} and more."""
 
     def __init__(self, say: Language, name: str, links: Sequence[tuple[str, str]], form_token: str) -> None:
         super().__init__()
@@ -43,8 +44,9 @@ class Sidebar(Element, component="sidebar.js"):
     def select(self, conversation_id: str) -> None:
         self.run_method("select", conversation_id)
 
-    def offer_undo(self, conversation_id: str) -> None:
-        self.run_method("offerUndo", {"id": conversation_id})
+    def offer_undo(self, event: str, id: str, text: str) -> None:
+        """Say what was done, and offer for a while to emit this event with this id."""
+        self.run_method("offerUndo", {"event": event, "id": id, "text": text})
 
 
 def _texts(say: Language) -> dict[str, str]:
@@ -61,7 +63,6 @@ def _texts(say: Language) -> dict[str, str]:
         "more": say("Show more"),
         "rename": say("Rename"),
         "remove": say("Delete"),
-        "removed": say("Conversation deleted."),
         "undo": say("Undo"),
         "answering": say("An answer is on its way"),
         "close": say("Close"),

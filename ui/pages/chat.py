@@ -32,7 +32,7 @@ def register(desk: Desk) -> None:
 def _build(desk: Desk, hub: Hub, conversation_id: str) -> None:
     visitor, client = page_visitor(), ui.context.client
     say = prepare(desk, visitor, say_for(visitor, client.request)("Chat"))
-    ui.add_head_html(stylesheet("chat.css") + stylesheet("answer.css"))
+    ui.add_head_html(stylesheet("chat.css") + stylesheet("turns.css") + stylesheet("answer.css"))
     links = [(path, say(text)) for path, text, roles in PAGES if path != "/" and desk.auth.allowed(visitor, *roles)]
     with ui.element("div").classes("chat"):
         sidebar = Sidebar(say, visitor.user.name, links, desk.auth.form_token(visitor.session_id))
