@@ -136,26 +136,45 @@ class Conversations:
         return await self._database.read(work)
 
     async def take_in(
-        self, user_id: str, exchanges: Sequence[Exchange], *, title: str, updated_at: datetime, **values: object
+        self,
+        user_id: str,
+        exchanges: Sequence[Exchange],
+        *,
+        title: str,
+        updated_at: datetime,
+        system_prompt: str | None = None,
+        sampling: Sampling | None = None,
+        folder: str = "",
+        pinned: bool = False,
+        archived: bool = False,
+        head_id: str | None = None,
     ) -> str:
         """Make a conversation from what was written elsewhere, all of it or nothing; return its id.
 
         The exchanges become this person's, of this conversation and of the source `import`, whatever they say.
-        `values` are other columns: system_prompt, sampling, folder, pinned, head_id.
         """
         id, now = new_id(), datetime.now(UTC)
-        rows = [replace(one, person=user_id, conversation_id=id, source="import") for one in exchanges]
-        sampling = values.pop("sampling", None)
-        assert sampling is None or isinstance(sampling, Sampling)
+        rows = [to_values(replace(one, person=user_id, conversation_id=id, source="import")) for one in exchanges]
 
         def work(session: Session) -> str:
-            row = ConversationRow(id=id, user_id=user_id, title=title, created_at=now, updated_at=updated_at)
-            for name, value in {**values, "titled": True, "sampling": _json(sampling)}.items():
-                setattr(row, name, value)
+            row = ConversationRow(
+                id=id,
+                user_id=user_id,
+                title=title,
+                titled=True,
+                system_prompt=system_prompt,
+                sampling=_json(sampling),
+                folder=folder,
+                pinned=pinned,
+                archived_at=now if archived else None,
+                head_id=head_id,
+                created_at=now,
+                updated_at=updated_at,
+            )
             session.add(row)
             session.flush()
             if rows:
-                session.connection().execute(_INSERT, [to_values(one) for one in rows])
+                session.connection().execute(_INSERT, rows)
             return id
 
         return await self._database.write(work)

@@ -37,6 +37,11 @@ class Hub:
     def of(self, user_id: str) -> "list[ChatView]":
         return [view for view in self._views if view.visitor.user.id == user_id]
 
+    async def list_changed(self, user_id: str) -> None:
+        """Show the list of conversations anew on all pages of the person."""
+        for view in self.of(user_id):
+            await view.list.refresh()
+
     def showing(self, conversation_id: str) -> "list[ChatView]":
         return [view for view in self._views if conversation_id and view.shown.id == conversation_id]
 

@@ -106,8 +106,7 @@ class TurnActions:
         title = say("Branch of {title}", title=shown.conversation.title)
         if fork := await self._desk.store.turns.fork(shown.id, self._user_id, exchange.id, title):
             await self._view.open(fork, push=True)
-            for view in self._hub.of(self._user_id):
-                await view.list.refresh()
+            await self._hub.list_changed(self._user_id)
 
     @property
     def _user_id(self) -> str:

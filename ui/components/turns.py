@@ -82,7 +82,7 @@ def answered(path: list[Exchange]) -> list[Exchange]:
 def first_read(path: list[Exchange]) -> str:
     """The id of the first exchange that was read for the newest one; "" when all were."""
     turns = ends(path)
-    if not turns:
+    if not turns or turns[-1].source == "import":
         return ""
     told = sum(message.role == "user" for message in turns[-1].messages) - 1
     candidates = answered(turns[:-1])
