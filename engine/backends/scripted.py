@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Sequence
 
 from engine.errors import BackendFailed
+from engine.titles import WISH
 from engine.types import ChatRequest, Delta, Done, Event, FinishReason, Message, Progress, Report, Started, opening
 
 DEMO = {
@@ -77,6 +78,9 @@ class ScriptedBackend:
         self._going.set()
 
     def _answer(self, request: ChatRequest) -> Iterator[str]:
+        if request.prompt == WISH:  # a title as the first question demands it, else none
+            demanded = re.search(r"^title: (.+)", request.messages[-3].content, re.MULTILINE)
+            return iter(_words(demanded[1] if demanded else ""))
         scripted = next((text for phrase, text in DEMO.items() if request.prompt.startswith(phrase)), None)
         text = self.answers.get(request.prompt, scripted if scripted is not None else f"You said: {request.prompt}")
         if begun := opening(request.messages):

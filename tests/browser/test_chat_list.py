@@ -249,3 +249,26 @@ def test_the_page_speaks_chinese(server: RunningServer, visit: Visit) -> None:
     expect(page.get_by_label("输入消息")).to_be_visible()
     expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
     expect(page.locator("body")).not_to_contain_text(re.compile("Search|New chat|Settings"))
+
+
+def test_the_model_makes_a_title_when_it_is_idle_unless_a_person_has(visit: Visit) -> None:
+    with running_server(max_concurrent_requests=1) as server:
+        page = visit(server)
+        page.get_by_label("Write a message").fill("Where do they live?\ntitle: Zebras in the wild")
+        page.keyboard.press("Enter")
+        expect(listed(page)).to_have_text(re.compile("Where do they live?"))
+        expect(listed(page)).to_have_text(re.compile("Zebras in the wild"))
+        expect(page.get_by_role("heading", name="Zebras in the wild")).to_be_visible()
+        assert server.rows("select count(*) from exchanges") == [(1,)], "nobody asked it: it is not in the log"
+
+        new_chat(page)
+        page.get_by_label("Write a message").fill("long\ntitle: Not this one")
+        page.keyboard.press("Enter")
+        expect(page.locator(".answer-text")).to_contain_text("word3")
+        act(page, "long", "Rename")
+        page.get_by_label("Rename", exact=True).fill("My own title")
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="Stop").click()
+        ask(page, "and on")
+        page.reload()
+        expect(page.get_by_role("heading", name="My own title")).to_be_visible()

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from nicegui import background_tasks
 
-from engine.service import ChatService
+from ui.components.titles import Titles
+from ui.desk import Desk
 
 if TYPE_CHECKING:
     from engine.job import Job
@@ -20,8 +21,9 @@ LOOK_EVERY_S = 1.0
 
 
 class Hub:
-    def __init__(self, service: ChatService) -> None:
-        self._service = service
+    def __init__(self, desk: Desk) -> None:
+        self._service = desk.service
+        self._titles = Titles(desk, self)
         self._views: set[ChatView] = set()
         self._watch: asyncio.Task[None] | None = None
         self._taken: set[str] = set()  # conversations whose tree is being changed by one of the pages
@@ -62,6 +64,7 @@ class Hub:
             view.mind(job)
         for view in self.showing(job.request.conversation_id or ""):
             view.shown.join(job)
+        self._titles.after(job)
 
     async def _watch_service(self) -> None:
         """Tell the pages when what the service can do changes; ends with the last page."""

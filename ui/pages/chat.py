@@ -19,7 +19,7 @@ from ui.theme import PAGES, page_visitor, prepare, say_for
 
 
 def register(desk: Desk) -> None:
-    hub = Hub(desk.service)
+    hub = Hub(desk)
     transfer.register(desk, hub.list_changed)
 
     @ui.page("/")
