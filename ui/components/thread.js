@@ -65,17 +65,25 @@ const Answer = {
       bar.className = "code-bar";
       const language = document.createElement("span");
       language.textContent = pre.dataset.language || "";
-      const button = document.createElement("button");
-      button.type = "button";
-      button.textContent = this.texts.copy;
-      button.setAttribute("aria-label", this.texts.copyCode);
-      button.addEventListener("click", async () => {
+      const wrap = this.barButton(this.texts.wrap, this.texts.wrapCode, () => {
+        wrap.setAttribute("aria-pressed", pre.classList.toggle("wrapped"));
+      });
+      wrap.setAttribute("aria-pressed", "false");
+      const button = this.barButton(this.texts.copy, this.texts.copyCode, async () => {
         await copy(pre.textContent);
         flash(button, this.texts.copied);
       });
-      bar.append(language, button);
+      bar.append(language, wrap, button);
       pre.replaceWith(frame);
       frame.append(bar, pre);
+    },
+    barButton(text, label, act) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = text;
+      button.setAttribute("aria-label", label);
+      button.addEventListener("click", act);
+      return button;
     },
     text() {
       return this.$el.innerText;

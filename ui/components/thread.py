@@ -116,6 +116,8 @@ def _texts(say: Language) -> dict[str, str]:
         "regenerate": say("Regenerate"),
         "copy": say("Copy"),
         "copyCode": say("Copy this code"),
+        "wrap": say("Wrap"),
+        "wrapCode": say("Wrap the lines of this code"),
         "copied": say("Copied"),
         "details": say("Details"),
         "previousVersion": say("Previous version"),
