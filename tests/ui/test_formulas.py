@@ -50,7 +50,6 @@ def test_code_is_no_formula() -> None:
 @pytest.mark.parametrize(
     "latex",
     [
-        "{x",
         r"\nonsense{x}",
         "x^",
         r"\left( x",

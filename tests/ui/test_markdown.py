@@ -212,7 +212,7 @@ texts = st.lists(
 ).flatmap(lambda blocks: st.sampled_from(["\n", "\n\n"]).map(lambda gap: gap.join(blocks)))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(texts, st.data())
 def test_any_chunking_ends_in_the_same_html(text: str, data: st.DataObject) -> None:
     whole = clean(parser.render(text.replace("\r", "")))

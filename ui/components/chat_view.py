@@ -17,8 +17,10 @@ from engine.errors import EngineError, InvalidRequest
 from engine.job import Job
 from engine.types import ChatRequest, Exchange, Sampling
 from ui.auth import Visitor
+from ui.components.attachments import question_of
 from ui.components.composer import LONGEST_MESSAGE, Composer
 from ui.components.conversations import Conversations
+from ui.components.drafting import Drafting
 from ui.components.hub import Hub
 from ui.components.preferences import Chosen, Preferences, read_choice
 from ui.components.prompt import messages_for
@@ -64,6 +66,8 @@ class ChatView:
         for event, handler in self.list.handlers():
             sidebar.on(event, self._guarded(handler))
         sidebar.on("open", self._guarded(self._visit))
+        for event, handler in Drafting(desk, composer, say, self._system_prompt).handlers():
+            composer.on(event, self._guarded(handler))
         composer.on("ask", self._guarded(self._ask))
         composer.on("stop", self._guarded(self._stop))
         thread.on("stop", self._guarded(self._stop))
@@ -156,7 +160,7 @@ class ChatView:
         await self.open(str(fields.get("id", "")))
 
     async def _ask(self, fields: Fields) -> None:
-        text, nonce = str(fields.get("text", "")), str(fields.get("nonce", ""))[:64]
+        text, nonce = question_of(fields), str(fields.get("nonce", ""))[:64]
         if nonce in self._taken or self._asking or not text.strip():
             return
         self._asking = True
@@ -249,8 +253,8 @@ class ChatView:
         self, question: str, above: list[Exchange], conversation: "Conversation", chosen: Chosen
     ) -> ChatRequest:
         service = self._desk.service
-        system_prompt = self._desk.settings.system_prompt if chosen.system_prompt is None else chosen.system_prompt
         count, room = service.backend.count_tokens, service.backend.context_tokens
+        system_prompt = self._system_prompt(chosen)
         messages = await messages_for(question, answered(above), system_prompt, count=count, room=room)
         return ChatRequest(
             messages=messages,
@@ -260,6 +264,11 @@ class ChatView:
             conversation_id=conversation.id,
             parent_id=above[-1].id if above else None,
         )
+
+    def _system_prompt(self, chosen: Chosen | None = None) -> str:
+        """The system prompt that holds with these choices; without, with those of the conversation shown."""
+        own = (chosen or self.shown.chosen).system_prompt
+        return self._desk.settings.system_prompt if own is None else own
 
     async def _create(self, question: str, chosen: Chosen) -> "Conversation":
         line = " ".join(question.strip().splitlines()[0].split())

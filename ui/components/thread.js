@@ -128,7 +128,7 @@ export default {
     <ol class="turns" v-if="view.turns.length">
       <li v-for="turn in view.turns" :key="turn.id" class="turn" :data-status="turn.status" :data-id="turn.id">
         <p v-if="turn.id === view.first_read" class="left-out"><span>{{ texts.leftOut }}</span></p>
-        <div class="question" dir="auto"><span class="visually-hidden">{{ texts.youAsked }}</span>{{ turn.question }}</div>
+        <div class="question" dir="auto"><span class="visually-hidden">{{ texts.youAsked }}</span>{{ turn.asked }}<details v-for="file in turn.files" class="attached"><summary :aria-label="texts.attached + ': ' + file.name"><svg viewBox="0 0 20 20" aria-hidden="true"><path d="M6 3h5l4 4v10H6zM11 3v4h4"/></svg>{{ file.name }}</summary><pre tabindex="0">{{ file.text }}</pre></details></div>
         <div class="answer" :aria-busy="turn.status === 'running'">
           <div v-if="turn.status === 'queued'" class="ticket">
             <span class="pulse" aria-hidden="true"></span><span>{{ place(turn) }}</span>

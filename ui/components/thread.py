@@ -22,6 +22,8 @@ class Turn(TypedDict):
 
     id: str
     question: str
+    asked: str  # the question without its files
+    files: list[dict[str, str]]  # name and text
     status: str
     final: bool
     begun: bool  # some of the answer is there
@@ -112,6 +114,7 @@ def _texts(say: Language) -> dict[str, str]:
         "soon": say("any moment now"),
         "leave": say("Leave"),
         "reading": say("Reading your message"),
+        "attached": say("Attached file"),
         "retry": say("Try again"),
         "regenerate": say("Regenerate"),
         "copy": say("Copy"),

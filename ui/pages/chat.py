@@ -10,6 +10,7 @@ from ui.components.chat_view import ChatView
 from ui.components.composer import Composer
 from ui.components.hub import Hub
 from ui.components.preferences import Preferences
+from ui.components.shortcuts import Shortcuts
 from ui.components.sidebar import Sidebar
 from ui.components.thread import Thread
 from ui.desk import Desk
@@ -39,6 +40,7 @@ def _build(desk: Desk, hub: Hub, conversation_id: str) -> None:
         with ui.element("main").classes("chat-main"):
             thread = Thread(say)
             composer = Composer(say, visitor.user.id)
+    Shortcuts(say)
     view = ChatView(
         desk, hub, visitor, say, sidebar=sidebar, thread=thread, composer=composer, preferences=Preferences(say)
     )
