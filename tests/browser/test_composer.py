@@ -84,7 +84,10 @@ def test_counting_costs_one_request_a_pause_and_not_one_a_key(server: RunningSer
         """() => {
             window.counts = 0;
             const emit = window.socket.emit.bind(window.socket);
-            window.socket.emit = (...args) => { if (JSON.stringify(args).includes('"mark"')) window.counts++; return emit(...args); };
+            window.socket.emit = (...args) => {
+                if (JSON.stringify(args).includes('"mark"')) window.counts++;
+                return emit(...args);
+            };
         }"""
     )
     box(page).press_sequentially("thirty keys, and at most a few", delay=5)

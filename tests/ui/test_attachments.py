@@ -1,4 +1,4 @@
-"""Files that go with a question: read from whatever encoding, put into the prompt so that nothing escapes, found again."""
+"""Files that go with a question: read from many encodings, put into the prompt so that nothing escapes, found again."""
 
 import base64
 
