@@ -37,7 +37,7 @@ def _build(desk: Desk, hub: Hub, conversation_id: str) -> None:
     links = [(path, say(text)) for path, text, roles in PAGES if path != "/" and desk.auth.allowed(visitor, *roles)]
     with ui.element("div").classes("chat"):
         sidebar = Sidebar(say, visitor.user.name, links, desk.auth.form_token(visitor.session_id))
-        with ui.element("main").classes("chat-main"):
+        with ui.element("div").classes("chat-main"):  # NiceGUI puts a <main> around it
             thread = Thread(say)
             composer = Composer(say, visitor.user.id)
     Shortcuts(say)
