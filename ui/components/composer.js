@@ -64,7 +64,7 @@ export default {
       return (!this.text.trim() && !this.files.length) || this.files.some((file) => file.text === null);
     },
     hint() {
-      return this.touch ? this.texts.check : this.texts.keys;
+      return this.touch || this.count.text ? this.texts.check : this.texts.keys;
     },
   },
   mounted() {
@@ -162,7 +162,7 @@ export default {
     takeBack(event) {
       event.preventDefault();
       const edit = new CustomEvent("qdesk:edit-last", { cancelable: true });
-      if (window.dispatchEvent(edit) && this.last) this.fill(this.last); // nobody edits it in its place
+      if (window.dispatchEvent(edit) && this.last) this.fill(this.last); // there is no turn that could be edited in its place
     },
     showKeys() {
       window.dispatchEvent(new CustomEvent("qdesk:shortcuts"));

@@ -157,7 +157,7 @@ export default {
       </li>
     </ol>
   </div>
-  <button type="button" class="to-the-end" v-show="!stuck" @click="toTheEnd">
+  <button type="button" class="to-the-end" v-show="!stuck && view.turns.length" @click="toTheEnd">
     <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M10 4v12M5 11l5 5 5-5"/></svg>{{ texts.toTheEnd }}</button>
   <div class="visually-hidden" role="status" aria-live="polite">{{ said }}</div>
 </section>`,
