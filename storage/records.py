@@ -12,6 +12,7 @@ from engine.types import Exchange, ExchangeFilter, Sampling, Source, Status
 T = TypeVar("T")
 
 UserRole = Literal["staff", "reviewer", "admin"]
+Shelf = Literal["recent", "kept", "archived"]  # kept: pinned or in a folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,11 @@ class Conversation:
     head_id: str | None  # the newest exchange of the branch that is shown
     created_at: datetime
     updated_at: datetime
+    titled: bool = False  # the title was given by a person or the model; else it is the first words
+    pinned: bool = False
+    folder: str = ""  # a name of the person's own; "" is none
+    archived: bool = False
+    forked_from: str | None = None  # the exchange of another conversation with which this one begins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +120,7 @@ __all__ = [
     "Hit",
     "Page",
     "Session",
+    "Shelf",
     "User",
     "UserRole",
 ]

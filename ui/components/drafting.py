@@ -12,6 +12,7 @@ from engine.errors import EngineError, InvalidRequest
 from ui.components.attachments import question_of, read_file
 from ui.components.composer import LONGEST_MESSAGE, Composer
 from ui.components.prompt import messages_for
+from ui.components.shown import Shown
 from ui.desk import Desk
 from ui.i18n import Language
 
@@ -19,9 +20,8 @@ Fields = dict[str, Any]
 
 
 class Drafting:
-    def __init__(self, desk: Desk, composer: Composer, say: Language, system_prompt: Callable[[], str]) -> None:
-        """`system_prompt` gives the one that holds for the conversation shown."""
-        self._desk, self._composer, self._say, self._system_prompt = desk, composer, say, system_prompt
+    def __init__(self, desk: Desk, composer: Composer, say: Language, shown: Shown) -> None:
+        self._desk, self._composer, self._say, self._shown = desk, composer, say, shown
         self._wanted: Fields | None = None
         self._counting = False
 
@@ -54,8 +54,9 @@ class Drafting:
         limit = backend.context_tokens - 1  # one is left for the answer
         if limit < 1 or len(question) > LONGEST_MESSAGE:
             return  # the model is not loaded, or the composer itself says that it is too long
-        count = backend.count_tokens
-        messages = await messages_for(question, [], self._system_prompt(), count=count, room=limit)
+        count, own = backend.count_tokens, self._shown.chosen.system_prompt
+        system_prompt = self._desk.settings.system_prompt if own is None else own
+        messages = await messages_for(question, [], system_prompt, count=count, room=limit)
         try:
             tokens = await asyncio.to_thread(count, messages)
         except EngineError:

@@ -14,12 +14,14 @@ from ui.components.shortcuts import Shortcuts
 from ui.components.sidebar import Sidebar
 from ui.components.thread import Thread
 from ui.desk import Desk
+from ui.pages import transfer
 from ui.static_files import stylesheet
 from ui.theme import PAGES, page_visitor, prepare, say_for
 
 
 def register(desk: Desk) -> None:
-    hub = Hub(desk.service)
+    hub = Hub(desk)
+    transfer.register(desk, hub.list_changed)
 
     @ui.page("/")
     def new_conversation() -> None:
@@ -33,7 +35,7 @@ def register(desk: Desk) -> None:
 def _build(desk: Desk, hub: Hub, conversation_id: str) -> None:
     visitor, client = page_visitor(), ui.context.client
     say = prepare(desk, visitor, say_for(visitor, client.request)("Chat"))
-    ui.add_head_html(stylesheet("chat.css") + stylesheet("answer.css"))
+    ui.add_head_html("".join(map(stylesheet, ("chat.css", "turns.css", "list.css", "answer.css"))))
     links = [(path, say(text)) for path, text, roles in PAGES if path != "/" and desk.auth.allowed(visitor, *roles)]
     with ui.element("div").classes("chat"):
         sidebar = Sidebar(say, visitor.user.name, links, desk.auth.form_token(visitor.session_id))
