@@ -10,6 +10,7 @@ from ui.components.chat_view import ChatView
 from ui.components.composer import Composer
 from ui.components.hub import Hub
 from ui.components.preferences import Preferences
+from ui.components.shortcuts import Shortcuts
 from ui.components.sidebar import Sidebar
 from ui.components.thread import Thread
 from ui.desk import Desk
@@ -38,9 +39,10 @@ def _build(desk: Desk, hub: Hub, conversation_id: str) -> None:
     links = [(path, say(text)) for path, text, roles in PAGES if path != "/" and desk.auth.allowed(visitor, *roles)]
     with ui.element("div").classes("chat"):
         sidebar = Sidebar(say, visitor.user.name, links, desk.auth.form_token(visitor.session_id))
-        with ui.element("main").classes("chat-main"):
+        with ui.element("div").classes("chat-main"):  # NiceGUI puts a <main> around it
             thread = Thread(say)
             composer = Composer(say, visitor.user.id)
+    Shortcuts(say)
     view = ChatView(
         desk, hub, visitor, say, sidebar=sidebar, thread=thread, composer=composer, preferences=Preferences(say)
     )
