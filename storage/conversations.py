@@ -8,6 +8,7 @@ still find them, until `exchanges.delete_before` takes them.
 """
 
 from datetime import UTC, datetime
+from typing import Any
 
 import sqlalchemy as sa
 from sqlmodel import Session, col, select
@@ -33,7 +34,7 @@ class Conversations:
         self, user_id: str, *, title: str = "", system_prompt: str | None = None, sampling: Sampling | None = None
     ) -> Conversation:
         now = datetime.now(UTC)
-        values = {
+        values: dict[str, Any] = {
             "id": new_id(),
             "user_id": user_id,
             "title": title,
