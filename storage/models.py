@@ -135,6 +135,18 @@ class ExchangeTable(Base, table=True):
     finished_at: datetime | None = None
 
 
+class FeedbackRow(Base, table=True):
+    """What the person who asked thinks of an answer. Goes with its exchange."""
+
+    __tablename__ = "feedback"
+    exchange_id: str = text(primary_key=True, foreign_key="exchanges.id", ondelete="CASCADE")
+    user_id: str = text(foreign_key="users.id", index=True)
+    rating: int = Field(index=True)  # 1 or -1
+    reason: str = text()
+    comment: str = text()
+    at: datetime
+
+
 class AuditRow(Base, table=True):
     __tablename__ = "audit"
     __table_args__ = ({"sqlite_autoincrement": True},)

@@ -12,6 +12,10 @@ from engine.types import Exchange, ExchangeFilter, Sampling, Source, Status
 T = TypeVar("T")
 
 UserRole = Literal["staff", "reviewer", "admin"]
+Rating = Literal[1, -1]
+Reason = Literal[
+    "", "correct", "helpful", "clear", "incorrect", "incomplete", "ignored", "style", "harmful", "other"
+]  # "": none was given; the first three go with a good answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +91,18 @@ class ExchangeRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback:
+    """What the person who asked thinks of an answer."""
+
+    exchange_id: str
+    user_id: str
+    rating: Rating
+    reason: Reason
+    comment: str
+    at: datetime  # when it was given or last changed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
     id: int
     at: datetime
@@ -111,8 +127,11 @@ __all__ = [
     "Exchange",
     "ExchangeFilter",
     "ExchangeRow",
+    "Feedback",
     "Hit",
     "Page",
+    "Rating",
+    "Reason",
     "Session",
     "User",
     "UserRole",

@@ -43,6 +43,10 @@ for a cursor that is not one of that list. Each carries a sentence that may be s
               search(filter, *, limit=50, cursor=None) -> Page[ExchangeRow]      newest first
               usage(since) -> dict[str, tuple[int, int]]                  by user id: requests, completion tokens
               delete_before(when) -> int                            retention; leaves the search index too
+    feedback  set(exchange_id, user_id, rating, *, reason="", comment="") -> bool     False: not a question of theirs
+              remove(exchange_id, user_id) -> bool
+              of(exchange_ids) -> dict[str, Feedback]               by exchange id; who has asked rates, nobody else
+              list(user_id) -> list[Feedback]                       newest first
     audit     add(actor, action, target="", detail="")
               list(*, action="", actor="", limit=100, cursor=None) -> Page[AuditEntry]   action: its beginning
     options   get(name) -> str | None · set(name, value)                  what admins change live, kept over restarts
@@ -55,6 +59,7 @@ from storage.audit import Audit
 from storage.conversations import Conversations
 from storage.database import Database, prepare_file
 from storage.exchanges import Exchanges
+from storage.feedback import FeedbackGiven
 from storage.migrate import migrate
 from storage.options import Options
 from storage.sessions import Sessions
@@ -72,6 +77,7 @@ class Store:
         self.api_keys = ApiKeys(self._database)
         self.conversations = Conversations(self._database)
         self.exchanges = Exchanges(self._database)
+        self.feedback = FeedbackGiven(self._database)
         self.audit = Audit(self._database)
         self.options = Options(self._database)
 
