@@ -61,6 +61,8 @@ class UserRow(Base, table=True):
     theme: str = text(default="")
     created_at: datetime
     last_seen_at: datetime | None = None
+    system_prompt: str | None = text(default=None)  # for new conversations
+    sampling: str | None = text(default=None)  # the same; JSON
 
 
 class SessionRow(Base, table=True):
@@ -144,6 +146,26 @@ class FeedbackRow(Base, table=True):
     rating: int = Field(index=True)  # 1 or -1
     reason: str = text()
     comment: str = text()
+    at: datetime
+
+
+class TemplateRow(Base, table=True):
+    """A text to begin a question with: one's own, or everybody's."""
+
+    __tablename__ = "templates"
+    id: str = text(primary_key=True)
+    user_id: str = text(foreign_key="users.id", index=True)  # whose it is; of a shared one, who made it
+    shared: bool = Field(default=False, index=True)
+    name: str = text()
+    text: str = text()
+    updated_at: datetime
+
+
+class ErasureRow(Base, table=True):
+    """Who has asked for the erasure of what they wrote, and has not got it yet."""
+
+    __tablename__ = "erasures"
+    user_id: str = text(primary_key=True, foreign_key="users.id")
     at: datetime
 
 

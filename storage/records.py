@@ -103,6 +103,37 @@ class Feedback:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """A text to begin a question with. `{{names}}` in it are for the person to fill in."""
+
+    id: str
+    user_id: str  # whose it is; of a shared one, who made it
+    shared: bool  # everybody's; administrators look after these
+    name: str
+    text: str
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """Somebody asks that what they wrote be erased."""
+
+    user_id: str
+    user_name: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Somebody opened an exchange of somebody else's in the log."""
+
+    at: datetime
+    reader: str  # user name
+    title: str  # of the conversation, "" where it has none
+    prompt: str  # its beginning (200 characters)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
     id: int
     at: datetime
@@ -124,6 +155,7 @@ __all__ = [
     "ApiKey",
     "AuditEntry",
     "Conversation",
+    "Erasure",
     "Exchange",
     "ExchangeFilter",
     "ExchangeRow",
@@ -131,8 +163,10 @@ __all__ = [
     "Hit",
     "Page",
     "Rating",
+    "Reading",
     "Reason",
     "Session",
+    "Template",
     "User",
     "UserRole",
 ]
