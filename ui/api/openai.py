@@ -15,6 +15,7 @@ from engine.errors import EngineError
 from engine.job import Job, Update
 from engine.types import ChatRequest, Status, new_id
 from ui.api.answers import EventStream, trouble_of, updates, whole_answer
+from ui.api.asking import ask
 from ui.api.errors import ApiError, error_body
 from ui.api.requests import ChatBody, check_model, check_supported, messages_of, parse, read, sampling_of
 from ui.auth import Caller
@@ -30,7 +31,8 @@ def register(desk: Desk) -> None:
     async def chat_completions(request: Request) -> Response:
         """Ask, as with OpenAI's API. `stream` true answers in server-sent events."""
         body = await read(request, ChatBody)
-        job = await desk.service.submit(chat_request(desk, body, request.state.caller, request.state.request_id))
+        caller: Caller = request.state.caller
+        job = await ask(desk, caller, chat_request(desk, body, caller, request.state.request_id))
         if body.stream:
             return EventStream(desk.service, job, Chunks(job, usage=_wants_usage(body)))
         return JSONResponse(completion(job, await whole_answer(desk.service, job, request.receive)))
@@ -171,8 +173,7 @@ class ChatSocket:
             raise ApiError(
                 401, "This key or session is no longer valid.", type="authentication_error", code="invalid_api_key"
             )
-        request = chat_request(self.desk, body, caller, new_id())
-        self.job = await self.desk.service.submit(request)
+        self.job = await ask(self.desk, caller, chat_request(self.desk, body, caller, new_id()))
         try:
             chunks = Chunks(self.job, usage=_wants_usage(body))
             async with aclosing(updates(self.desk.service, self.job, _set(self.closed))) as seen:

@@ -16,6 +16,7 @@ from engine.errors import EngineError, InvalidRequest
 from engine.job import Job, Update
 from engine.types import ChatRequest, Message
 from ui.api.answers import EventStream, trouble_of, whole_answer
+from ui.api.asking import ask as ask_for
 from ui.api.errors import ApiError, as_api_error, error_headers
 from ui.api.openai import body_of, finish_reason
 from ui.api.requests import SimpleBody, read, sampling_of
@@ -38,7 +39,7 @@ def register(desk: Desk) -> None:
             asked = ChatRequest(
                 messages=messages, sampling=sampling_of(body), person=caller.person, source="api", id=id
             )
-            job = await desk.service.submit(asked)
+            job = await ask_for(desk, caller, asked)
             if body.stream:
                 return EventStream(desk.service, job, lambda update: pieces(job, update))
             await whole_answer(desk.service, job, request.receive)

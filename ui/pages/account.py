@@ -132,7 +132,7 @@ class AccountView:
         if trouble := await self._key_trouble(name):
             ui.notify(trouble, type="negative", position="top")
             return
-        key = await self.desk.auth.make_key(self.user_id, name)
+        key = await self.desk.auth.keys.make(self.user_id, name)
         self.key_name.value = ""
         self.fresh.clear()
         with self.fresh:
@@ -167,7 +167,7 @@ class AccountView:
 
     async def _revoke_key(self, key_id: str) -> None:
         if self._may():
-            await self.desk.store.api_keys.revoke(key_id, self.user_id)
+            await self.desk.auth.keys.revoke(key_id, self.user_id)
             await self._show_keys()
 
     # --- sessions ---
