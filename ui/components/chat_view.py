@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from loguru import logger
 from nicegui import background_tasks
@@ -19,13 +19,14 @@ from engine.types import ChatRequest, Exchange, Sampling
 from ui.auth import Visitor
 from ui.components.composer import LONGEST_MESSAGE, Composer
 from ui.components.conversations import Conversations
+from ui.components.guarded import Fields, Handler, guarded
 from ui.components.hub import Hub
 from ui.components.preferences import Chosen, Preferences, read_choice
 from ui.components.prompt import messages_for
-from ui.components.refusals import not_taken, refusal
+from ui.components.refusals import not_taken, refusal, waits
 from ui.components.shown import Shown
 from ui.components.sidebar import Sidebar
-from ui.components.thread import Thread
+from ui.components.thread import Rating, Thread
 from ui.components.turns import answered
 from ui.desk import Desk
 from ui.i18n import Language
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from storage.records import Conversation
 
 TITLE_LENGTH = 60  # characters of the first question that become the conversation's title
-
-Fields = dict[str, Any]
-Handler = Callable[[Fields], Awaitable[None]]
 
 
 class ChatView:
@@ -58,6 +56,7 @@ class ChatView:
         self.say = say
         self._desk, self._hub = desk, hub
         self._sidebar, self._thread, self._composer, self._preferences = sidebar, thread, composer, preferences
+        self.on_ended: Callable[[Job], None] = lambda job: None  # told of every answer of the person's that has ended
         self._asking = False
         self._taken: set[str] = set()  # questions taken, by the browser's own mark
         self._minded: dict[str, asyncio.Task[None]] = {}  # by id of the person's jobs, whichever conversation is shown
@@ -74,11 +73,7 @@ class ChatView:
         preferences.on("save", self._guarded(self._configure))
 
     def _guarded(self, handler: Handler) -> Callable[[GenericEventArguments], Awaitable[None]]:
-        async def handle(event: GenericEventArguments) -> None:
-            if self._desk.auth.allowed(self.visitor) and isinstance(event.args, dict):
-                await handler(event.args)
-
-        return handle
+        return guarded(self._desk, self.visitor, handler)
 
     # --- the page's life ---
 
@@ -111,6 +106,7 @@ class ChatView:
             async with aclosing(job.follow()) as updates:
                 async for _ in updates:
                     pass
+            self.on_ended(job)
         finally:
             del self._minded[job.id]
         await self.list.refresh()
@@ -127,6 +123,9 @@ class ChatView:
         assert self.shown.conversation
         self.shown.conversation = replace(self.shown.conversation, title=title)
         self._thread.named(self.shown.id, title)
+
+    def rated(self, rating: Rating) -> None:
+        self._thread.rated([rating])
 
     def show_service(self) -> None:
         """Say what the server can do at present, and which settings hold."""
@@ -164,7 +163,8 @@ class ChatView:
             self._check(text, fields.get("conversation"))
             await self._submit(text, self.shown.path, nonce=nonce)
         except EngineError as error:
-            self._composer.refused(nonce, refusal(error, self.say), retry=not isinstance(error, InvalidRequest))
+            retry = not isinstance(error, InvalidRequest)
+            self._composer.refused(nonce, refusal(error, self.say), retry=retry, when_free=waits(error))
         except Exception as error:
             logger.opt(exception=error).error("a question could not be taken")
             trouble = bool(self._desk.store.exchanges.health())

@@ -37,6 +37,15 @@ class Turn(TypedDict):
     details: list[tuple[str, str]]
 
 
+class Rating(TypedDict):
+    """What the reader thinks of an answer."""
+
+    id: str  # of the exchange
+    rating: int  # 1, -1, or 0 for none any more
+    reason: str
+    comment: str
+
+
 class View(TypedDict):
     id: str  # "" for a conversation that does not exist yet
     title: str
@@ -47,7 +56,7 @@ class View(TypedDict):
 
 
 class Thread(Element, component="thread.js"):
-    """Emits stop, regenerate, version, lost (all with the id of an exchange), and visit (of a conversation)."""
+    """Emits stop, regenerate, version, lost (all with the id of an exchange), visit (of a conversation), and loaded."""
 
     def __init__(self, say: Language) -> None:
         super().__init__()
@@ -84,6 +93,10 @@ class Thread(Element, component="thread.js"):
         """What the server can do at present: `ready`, `loading`, `draining` or `failed`, and which model answers."""
         self.run_method("service", {"kind": kind, "text": text, "model": model, "done": done, "total": total})
 
+    def rated(self, ratings: list[Rating]) -> None:
+        """Mark the thumbs of these answers."""
+        self.run_method("rated", ratings)
+
     def named(self, id: str, title: str) -> None:
         """The conversation shown has got its id and title."""
         self.run_method("named", id, title)
@@ -118,6 +131,8 @@ def _texts(say: Language) -> dict[str, str]:
         "copyCode": say("Copy this code"),
         "copied": say("Copied"),
         "details": say("Details"),
+        "good": say("Good answer"),
+        "bad": say("Bad answer"),
         "previousVersion": say("Previous version"),
         "nextVersion": say("Next version"),
         "toTheEnd": say("To the end"),
