@@ -16,7 +16,7 @@ WAITS = "Your message waits here and is sent as soon as a place is free. Keep th
 @pytest.fixture(scope="module")
 def narrow() -> Iterator[RunningServer]:
     """One request runs and none waits."""
-    with running_server(max_concurrent_requests=1, max_waiting_requests=0) as server:
+    with running_server(max_concurrent_requests=1, max_waiting_requests=0, max_new_tokens=2000) as server:
         yield server
 
 
@@ -85,7 +85,7 @@ def test_what_is_cancelled_changed_or_left_is_not_sent(narrow: RunningServer, vi
 
 
 def test_ones_own_limit_can_be_waited_for_as_well(visit: Visit) -> None:
-    with running_server(max_requests_per_user=1) as server:
+    with running_server(max_requests_per_user=1, max_new_tokens=2000) as server:
         first, second = visit(server), visit(server)
         occupy(first)
         ask(second, "after mine")
