@@ -22,6 +22,7 @@ from engine.job import Job, Outcome
 from engine.progress import console
 from engine.recording import Recorder, Recording
 from engine.settings import Settings
+from engine.spare import SpareTime
 from engine.types import ChatRequest, Exchange, Progress, Status
 
 SAVE_EVERY_S = 1.0  # a running answer's text so far goes into its row this often
@@ -39,14 +40,13 @@ STATES: dict[str, State] = {  # by the code of what is told to those who ask
 
 class ChatService:
     def __init__(self, settings: Settings, backend: Backend, recorder: Recorder) -> None:
-        self.settings = settings
-        self.backend = backend
-        self.recorder = recorder
+        self.settings, self.backend, self.recorder = settings, backend, recorder
         self._recording = Recording(recorder)
         self._must_log = settings.on_log_failure == "refuse"
         self.gate = Gate(
             Limits(settings.max_concurrent_requests, settings.max_waiting_requests, settings.max_requests_per_user)
         )
+        self.spare = SpareTime(backend, self.gate)
         self.max_new_tokens = settings.max_new_tokens
         self.jobs: dict[str, Job] = {}  # those whose final row is not written yet, in order of arrival
         self.recent: deque[Outcome] = deque(maxlen=RECENT)
@@ -156,6 +156,7 @@ class ChatService:
 
     async def _fitted(self, request: ChatRequest) -> ChatRequest:
         """The request with max_tokens set to what the server and the context allow."""
+        await self.spare.give_way()
         try:
             prompt_tokens = await asyncio.to_thread(self.backend.count_tokens, request.messages)
         except EngineError:

@@ -5,7 +5,7 @@ Knows nothing of queues, models, HTTP or SQL. Times are aware UTC datetimes; dur
 
 import math
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -14,7 +14,7 @@ from typing import Literal
 from engine.errors import InvalidRequest
 
 Role = Literal["system", "user", "assistant"]
-Source = Literal["page", "api"]
+Source = Literal["page", "api", "import"]  # import: not answered here, but brought from a file
 FinishReason = Literal["stop", "length"]
 
 
@@ -45,6 +45,16 @@ def new_id() -> str:
 class Message:
     role: Role
     content: str
+
+
+def asked(messages: Sequence[Message]) -> str:
+    """What was asked: the text of the last message that is not the beginning of the answer."""
+    return next((one.content for one in reversed(messages) if one.role != "assistant"), messages[-1].content)
+
+
+def opening(messages: Sequence[Message]) -> str:
+    """The beginning of the answer, with which messages that end with the assistant's ask to go on; else ""."""
+    return messages[-1].content if messages[-1].role == "assistant" else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +96,9 @@ class ChatRequest:
 
     `person` is the id of the account that asks and is what fairness and the per-person limit go by; None is the
     operator's fixed key, which only the gate as a whole bounds.
+
+    Messages that end with the assistant's hold the beginning of the answer: it is gone on with where it stops, and what
+    comes is the new text alone.
     """
 
     messages: tuple[Message, ...]
@@ -104,8 +117,7 @@ class ChatRequest:
 
     @property
     def prompt(self) -> str:
-        """The last message's text: what was asked."""
-        return self.messages[-1].content
+        return asked(self.messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +190,16 @@ class Exchange:
 
     @property
     def prompt(self) -> str:
-        return self.messages[-1].content
+        return asked(self.messages)
+
+    @property
+    def opening(self) -> str:
+        """What an earlier exchange answered, and this one goes on with; "" for most."""
+        return opening(self.messages)
+
+    @property
+    def whole_answer(self) -> str:
+        return self.opening + self.answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -97,7 +97,7 @@ def _erase_the_rest(session: Session, user_id: str) -> None:
     session.exec(
         sa.update(ConversationRow)
         .where(col(ConversationRow.user_id) == user_id)
-        .values(title="", system_prompt=None, sampling=None, head_id=None, deleted_at=datetime.now(UTC))
+        .values(title="", folder="", system_prompt=None, sampling=None, head_id=None, deleted_at=datetime.now(UTC))
     )
     session.exec(sa.delete(FeedbackRow).where(col(FeedbackRow.user_id) == user_id))
     session.exec(sa.delete(TemplateRow).where(col(TemplateRow.user_id) == user_id, ~col(TemplateRow.shared)))

@@ -12,15 +12,15 @@ from typing import Any
 import sqlalchemy as sa
 from loguru import logger
 from sqlmodel import Session, col, select
-from sqlmodel.sql.expression import SelectOfScalar
 
 from engine.types import Exchange, Status
 from storage.database import Database
-from storage.models import Base, ConversationRow, ExchangeTable, UserRow
+from storage.models import Base, ConversationRow, ExchangeTable, RemovedTurnRow, UserRow
 from storage.paging import before, page
 from storage.records import ExchangeFilter, ExchangeRow, Page
 from storage.rows import to_exchange, to_values
 from storage.search import UNFINISHED, in_index, in_rows
+from storage.turns import whole
 
 SHOWN = 200  # characters of prompt and answer in a list
 CHUNK = 500  # rows that retention deletes in one transaction
@@ -57,9 +57,13 @@ class Exchanges:
         return await self._database.read(work)
 
     async def conversation(self, conversation_id: str) -> list[Exchange]:
-        """Anybody's conversation, deleted or not, oldest first. For reviewers."""
-        rows = in_conversation(conversation_id)
-        return await self._database.read(lambda session: [to_exchange(row) for row in session.exec(rows)])
+        """Anybody's conversation, deleted or not, removed turns too, oldest first. For reviewers."""
+
+        def work(session: Session) -> list[Exchange]:
+            conversation = session.get(ConversationRow, conversation_id)
+            return whole(session, conversation) if conversation else []
+
+        return await self._database.read(work)
 
     async def search(self, filter: ExchangeFilter, *, limit: int = 50, cursor: str | None = None) -> Page[ExchangeRow]:
         """Newest first. `since` is included, `until` is not. Raises ValueError for a cursor that is not one,
@@ -84,14 +88,19 @@ class Exchanges:
         return await self._database.search(work)
 
     async def usage(self, since: datetime) -> dict[str, tuple[int, int]]:
-        """By user id: how many requests, and how many completion tokens, were asked for since then."""
+        """By user id: how many requests, and how many completion tokens, were asked for since then. What was imported
+        was not asked for here."""
         rows = (
             sa.select(
                 col(ExchangeTable.person),
                 sa.func.count(),
                 sa.func.sum(col(ExchangeTable.completion_tokens)),
             )
-            .where(col(ExchangeTable.queued_at) >= since, col(ExchangeTable.person).is_not(None))
+            .where(
+                col(ExchangeTable.queued_at) >= since,
+                col(ExchangeTable.person).is_not(None),
+                col(ExchangeTable.source) != "import",
+            )
             .group_by(col(ExchangeTable.person))
         )
 
@@ -146,14 +155,6 @@ class Exchanges:
             conditions.append(col(table.source) == filter.source)
         text = in_index(filter.text) if self._indexed else in_rows(filter.text, sqlite=self._database.sqlite)
         return conditions + text
-
-
-def in_conversation(id: str) -> SelectOfScalar[ExchangeTable]:
-    return (
-        select(ExchangeTable)
-        .where(col(ExchangeTable.conversation_id) == id)
-        .order_by(col(ExchangeTable.queued_at), col(ExchangeTable.id))
-    )
 
 
 # What changes after the first snapshot. The rest stays, so that the indexes over it are not written again either.
@@ -232,6 +233,7 @@ def _delete_chunk(session: Session, when: datetime) -> int:
     found = session.connection().execute(rows.limit(CHUNK)).all()
     ids = [row.id for row in found]
     session.exec(sa.update(ConversationRow).where(col(ConversationRow.head_id).in_(ids)).values(head_id=None))
+    session.exec(sa.delete(RemovedTurnRow).where(col(RemovedTurnRow.exchange_id).in_(ids)))
     session.exec(sa.delete(ExchangeTable).where(col(ExchangeTable.number).in_([row.number for row in found])))
     return len(found)
 
@@ -242,7 +244,7 @@ def _empty_conversations(session: Session, when: datetime) -> None:
     session.exec(
         sa.update(ConversationRow)
         .where(col(ConversationRow.updated_at) < when, ~used)
-        .values(title="", system_prompt=None, sampling=None, head_id=None, deleted_at=datetime.now(UTC))
+        .values(title="", system_prompt=None, sampling=None, head_id=None, folder="", deleted_at=datetime.now(UTC))
     )
 
 

@@ -99,6 +99,20 @@ class ConversationRow(Base, table=True):
     created_at: datetime
     updated_at: datetime
     deleted_at: datetime | None = None
+    titled: bool = False  # the title is a person's or the model's; else it is the first words
+    pinned: bool = False
+    folder: str = text(default="")
+    archived_at: datetime | None = None
+    forked_from: str | None = text(default=None)  # an exchange of another conversation; no foreign key, as above
+
+
+class RemovedTurnRow(Base, table=True):
+    """An exchange that its owner no longer wants to see in this conversation. The log keeps it."""
+
+    __tablename__ = "removed_turns"
+    conversation_id: str = text(primary_key=True, foreign_key="conversations.id")
+    exchange_id: str = text(primary_key=True, index=True)  # no foreign key, as above
+    removed_at: datetime
 
 
 class ExchangeTable(Base, table=True):

@@ -16,6 +16,7 @@ Rating = Literal[1, -1]
 Reason = Literal[
     "", "correct", "helpful", "clear", "incorrect", "incomplete", "ignored", "style", "harmful", "other"
 ]  # "": none was given; the first three go with a good answer
+Shelf = Literal["recent", "kept", "archived"]  # kept: pinned or in a folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,11 @@ class Conversation:
     head_id: str | None  # the newest exchange of the branch that is shown
     created_at: datetime
     updated_at: datetime
+    titled: bool = False  # the title was given by a person or the model; else it is the first words
+    pinned: bool = False
+    folder: str = ""  # a name of the person's own; "" is none
+    archived: bool = False
+    forked_from: str | None = None  # the exchange of another conversation with which this one begins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +172,7 @@ __all__ = [
     "Reading",
     "Reason",
     "Session",
+    "Shelf",
     "Template",
     "User",
     "UserRole",

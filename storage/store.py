@@ -32,12 +32,19 @@ for a cursor that is not one of that list. Each carries a sentence that may be s
     conversations
               create(user_id, *, title="", system_prompt=None, sampling=None) -> Conversation
               get(id, user_id) -> Conversation | None               None too when it is somebody else's or deleted
-              list(user_id, *, limit=100, cursor=None) -> Page[Conversation]     by updated_at
+              list(user_id, *, limit=100, cursor=None, shelf=None) -> Page[Conversation]     by updated_at
               rename(id, user_id, title) / delete(id, user_id) / restore(id, user_id) -> bool
+              entitle(id, user_id, title) -> bool                   the model's title; False: a person gave one
+              pin(id, user_id, flag) / archive(id, user_id, flag) / move(id, user_id, folder) -> bool
+              rename_folder(user_id, name, new_name) -> int
               configure(id, user_id, *, system_prompt, sampling) -> bool
-              set_head(id, user_id, exchange_id) -> bool                  also moves updated_at
+              set_head(id, user_id, exchange_id, *, used=True) -> bool    used: also moves updated_at
               exchanges(id, user_id) -> list[Exchange]              the whole tree, oldest first
+              take_in(user_id, exchanges, *, title, updated_at, ...) -> str      import: the new conversation's id
               search(user_id, text, *, limit=30) -> list[Hit]
+    turns     remove(id, user_id, exchange_id, head_id) -> bool     hide it and what follows; the log keeps it
+              restore(id, user_id, exchange_id, head_id) -> bool    undo that
+              fork(id, user_id, exchange_id, title) -> str | None         the new conversation's id
     exchanges record(exchange) -> asyncio.Future[None]              insert or update; done when committed
               health() -> str | None
               get(id) -> Exchange | None
@@ -74,6 +81,7 @@ from storage.migrate import migrate
 from storage.options import Options
 from storage.sessions import Sessions
 from storage.templates import Templates
+from storage.turns import Turns
 from storage.users import Users
 
 
@@ -87,6 +95,7 @@ class Store:
         self.sessions = Sessions(self._database)
         self.api_keys = ApiKeys(self._database)
         self.conversations = Conversations(self._database)
+        self.turns = Turns(self._database)
         self.exchanges = Exchanges(self._database)
         self.feedback = FeedbackGiven(self._database)
         self.templates = Templates(self._database)

@@ -1,7 +1,8 @@
 """A backend that plays a script: pages, API and service are tested and shown without a model.
 
 The answer is chosen by the prompt: with `SCRIPT` lines added by a test, or by a phrase that anybody can type
-(`DEMO` below), else the prompt is echoed. `history` keeps every request. Knows no tokenizer: a word is a token.
+(`DEMO` below), else the prompt is echoed. An answer that is gone on with continues where it stopped. `history` keeps
+every request. Knows no tokenizer: a word is a token.
 """
 
 import asyncio
@@ -10,7 +11,8 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Sequence
 
 from engine.errors import BackendFailed
-from engine.types import ChatRequest, Delta, Done, Event, FinishReason, Message, Progress, Report, Started
+from engine.titles import WISH
+from engine.types import ChatRequest, Delta, Done, Event, FinishReason, Message, Progress, Report, Started, opening
 
 DEMO = {
     "fail before": "",
@@ -57,7 +59,7 @@ class ScriptedBackend:
                 await asyncio.sleep(self.pause_s)
                 await self._going.wait()
                 yield Delta(word)
-            if "fail midway" in request.prompt:
+            if "fail midway" in request.prompt and not opening(request.messages):
                 raise BackendFailed("The script says to fail midway.")
             yield Done(reason, prompt_tokens, count)
         finally:
@@ -76,8 +78,13 @@ class ScriptedBackend:
         self._going.set()
 
     def _answer(self, request: ChatRequest) -> Iterator[str]:
+        if request.prompt == WISH:  # a title as the first question demands it, else none
+            demanded = re.search(r"^title: (.+)", request.messages[-3].content, re.MULTILINE)
+            return iter(_words(demanded[1] if demanded else ""))
         scripted = next((text for phrase, text in DEMO.items() if request.prompt.startswith(phrase)), None)
         text = self.answers.get(request.prompt, scripted if scripted is not None else f"You said: {request.prompt}")
+        if begun := opening(request.messages):
+            text = text.removeprefix(begun) if text != begun and text.startswith(begun) else " and goes on."
         for stop in request.sampling.stop:
             text = text.split(stop, 1)[0]
         return iter(_words(text))

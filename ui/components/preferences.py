@@ -23,7 +23,7 @@ class Chosen:
 
 
 class Preferences(Element, component="preferences.js"):
-    """Emits save with what is in the fields, all of it text."""
+    """Emits save with what is in the fields, all of it text, and the turn to `regenerate` with it ("" for none)."""
 
     def __init__(self, say: Language) -> None:
         super().__init__()
@@ -86,4 +86,5 @@ def _texts(say: Language) -> dict[str, str]:
         "reset": say("Reset"),
         "cancel": say("Cancel"),
         "save": say("Save"),
+        "regenerate": say("Save and regenerate"),
     }

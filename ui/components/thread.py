@@ -15,12 +15,14 @@ class Note(TypedDict):
     kind: str  # "soft", "warn" or "bad"
     text: str
     retry: bool
+    go_on: bool  # there is a beginning that can be gone on with
 
 
 class Turn(TypedDict):
     """One question with its answer. `html` None: the browser has all of the answer already."""
 
     id: str
+    goes_on: str  # id of the turn in whose place this one is shown, because it goes on with its answer; "" for none
     question: str
     status: str
     final: bool
@@ -31,6 +33,7 @@ class Turn(TypedDict):
     seq: int  # deltas of a running answer that the HTML holds
     source: str  # the answer's Markdown, for copying; "" while it is being written
     versions: list[str]  # ids of the answers to the same question, this one included
+    questions: list[str]  # an id for each of the questions that were asked here, this one included
     position: int | None
     ready_at: float | None  # set by the browser
     note: Note | None
@@ -55,8 +58,9 @@ class View(TypedDict):
     missing: bool
 
 
-class Thread(Element, component="thread.js"):
-    """Emits stop, regenerate, version, lost (all with the id of an exchange), visit (of a conversation), and loaded."""
+class Thread(Element, component="thread.js", esm={"qdesk-turn": "turn"}):
+    """Emits stop, regenerate, goOn, version, remove, fork, lost (all with the id of an exchange), visit (of a
+    conversation), edit {id, text, nonce}, and loaded."""
 
     def __init__(self, say: Language) -> None:
         super().__init__()
@@ -84,6 +88,10 @@ class Thread(Element, component="thread.js"):
         """Where a request stands that has no token yet."""
         place = {"position": update.position, "wait_s": update.expected_wait_s}
         self.run_method("ticket", {"id": id, "status": update.status.value, **place})
+
+    def not_edited(self, nonce: str, text: str) -> None:
+        """An edited question was not taken, for this reason; it stays where it is being written."""
+        self.run_method("notEdited", {"nonce": nonce, "text": text})
 
     def read_from(self, first_read: str) -> None:
         """Say from which turn on the model reads the conversation; "" is all of it."""
@@ -133,8 +141,21 @@ def _texts(say: Language) -> dict[str, str]:
         "details": say("Details"),
         "good": say("Good answer"),
         "bad": say("Bad answer"),
+        "regenerateWith": say("Regenerate with other settings"),
+        "goOn": say("Continue"),
+        "fork": say("Branch into a new chat"),
+        "remove": say("Delete"),
+        "more": say("More"),
+        "edit": say("Edit"),
+        "editQuestion": say("Edit your message"),
+        "send": say("Send"),
+        "cancel": say("Cancel"),
+        "answerVersions": say("Versions of this answer"),
+        "questionVersions": say("Versions of your message"),
         "previousVersion": say("Previous version"),
         "nextVersion": say("Next version"),
+        "previousQuestion": say("Previous version of your message"),
+        "nextQuestion": say("Next version of your message"),
         "toTheEnd": say("To the end"),
         "answerStarted": say("The answer has started."),
     }

@@ -17,12 +17,14 @@ from ui.components.templates import Templates
 from ui.components.thread import Thread
 from ui.components.waiting import Waiting, WhenFree
 from ui.desk import Desk
+from ui.pages import transfer
 from ui.static_files import stylesheet
 from ui.theme import PAGES, page_visitor, prepare, say_for
 
 
 def register(desk: Desk) -> None:
-    hub, when_free = Hub(desk.service), WhenFree(desk.service)
+    hub, when_free = Hub(desk), WhenFree(desk.service)
+    transfer.register(desk, hub.list_changed)
 
     @ui.page("/")
     def new_conversation() -> None:
@@ -36,7 +38,8 @@ def register(desk: Desk) -> None:
 def _build(desk: Desk, hub: Hub, when_free: WhenFree, conversation_id: str) -> None:
     visitor, client = page_visitor(), ui.context.client
     say = prepare(desk, visitor, say_for(visitor, client.request)("Chat"))
-    ui.add_head_html(stylesheet("chat.css") + stylesheet("answer.css") + stylesheet("popovers.css"))
+    styles = ("chat.css", "turns.css", "list.css", "answer.css", "popovers.css")
+    ui.add_head_html("".join(map(stylesheet, styles)))
     links = [(path, say(text)) for path, text, roles in PAGES if path != "/" and desk.auth.allowed(visitor, *roles)]
     with ui.element("div").classes("chat"):
         sidebar = Sidebar(say, visitor.user.name, links, desk.auth.form_token(visitor.session_id))

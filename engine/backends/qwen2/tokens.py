@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 
 from engine.backends.qwen2.ready import CONTROL, TOKENIZER
 from engine.backends.qwen2.source import unusable
-from engine.types import Message
+from engine.types import Message, opening
 
 START, END, END_OF_TEXT = "<|im_start|>", "<|im_end|>", "<|endoftext|>"
 
@@ -47,11 +47,13 @@ class Tokens:
         return ids
 
     def prompt(self, messages: Sequence[Message]) -> list[int]:
-        """Tokens of a conversation and of the beginning of the assistant's turn."""
+        """Tokens of a conversation and of the beginning of the assistant's turn, which a last message of the
+        assistant's belongs to: it stays open, so that the model goes on where that stops."""
         tokens = []
-        for message in messages:
+        text = opening(messages)
+        for message in messages[:-1] if text else messages:
             tokens += [self.start, *self.encode(f"{message.role}\n{message.content}"), self.end, *self._newline]
-        return [*tokens, self.start, *self.encode("assistant\n")]
+        return [*tokens, self.start, *self.encode("assistant\n"), *self.encode(text)]
 
     def bytes_of(self, token: int) -> bytes:
         """What the token adds to a text: nothing for control tokens, part of a character for some others."""

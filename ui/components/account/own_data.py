@@ -50,7 +50,11 @@ class Erasing:
         say = self._owner.say
         section(say("Your data"))
         with ui.element("div").classes("buttons"):
-            ui.link(say("Download my account's data"), "/account/export").props("download").classes("plain-link")
+            for text, address in (
+                (say("Download all my conversations"), "/conversations/export"),
+                (say("Download my account's data"), "/account/export"),
+            ):
+                ui.link(text, address).props("download").classes("plain-link")
         section(say("Erase what I wrote"), self._about())
         self._place = ui.element("div")
         await self._show()

@@ -48,6 +48,7 @@ export default {
                 <span class="inbox-row-top">
                   <span class="inbox-who">{{ row.who }}</span>
                   <span v-if="row.source === 'api'" class="inbox-tag">API</span>
+                  <span v-if="row.source === 'import'" class="inbox-tag">{{ texts.imported }}</span>
                   <time :datetime="row.at">{{ clock(row.at) }}</time>
                 </span>
                 <span class="inbox-prompt">{{ row.prompt }}</span>

@@ -125,6 +125,7 @@ def texts(say: Language) -> dict[str, str]:
     return {
         "filters": say("Filters"),
         "search": say("Search in prompts and answers"),
+        "imported": say("Imported"),
         "from": say("From"),
         "to": say("To"),
         "clear": say("Clear"),
