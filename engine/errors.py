@@ -65,5 +65,11 @@ class ContextOverflow(InvalidRequest):
         self.prompt_tokens, self.limit = prompt_tokens, limit
 
 
+class AccessEnded(EngineError):
+    """Whoever asked lost the right to: the key was revoked, the session ended, or the account was disabled."""
+
+    code = "access_ended"
+
+
 class BackendFailed(EngineError):
     """The backend failed while it worked on this request."""

@@ -60,7 +60,7 @@ class ChatService:
         self._failure = ""
         self._tickets: dict[Ticket, Job] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._endings: dict[str, Status] = {}  # jobs told to end, and as what
+        self._endings: dict[str, tuple[Status, EngineError | None]] = {}  # jobs told to end, as what, and why
         self._admitted: dict[str, asyncio.Event] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -149,10 +149,10 @@ class ChatService:
             self.refused[refusal.code] += 1
             raise refusal
 
-    def end(self, job: Job, status: Status) -> None:
+    def end(self, job: Job, status: Status, because: EngineError | None = None) -> None:
         """End a job that is waiting or running, as what `status` says; it keeps its text so far."""
         if job.id in self._tasks and job.id not in self._endings:
-            self._endings[job.id] = status
+            self._endings[job.id] = (status, because)
             self._tasks[job.id].cancel()
 
     def stop_job(self, job: Job) -> None:
@@ -224,13 +224,13 @@ class ChatService:
     def _how_it_ended(self, job: Job, task: asyncio.Task[None]) -> tuple[Status, EngineError | None]:
         told = self._endings.get(job.id)
         if task.cancelled():
-            return told or Status.INTERRUPTED, None
+            return told or (Status.INTERRUPTED, None)
         match task.exception():
             case None:
                 return Status.DONE, None
             case error if told:
                 logger.opt(exception=error).warning("request {} failed while it was being ended", job.id)
-                return told, None
+                return told
             case TimeoutError() if job.age_s >= self.settings.request_timeout_s:
                 limit = self.settings.request_timeout_s
                 return Status.TIMED_OUT, EngineError(f"The answer was not ready within {limit:g} seconds.")

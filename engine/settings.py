@@ -58,6 +58,11 @@ class Settings(BaseSettings):
         "refuse", description="What to do with new requests while the log cannot be written."
     )
 
+    self_erase: Literal["request", "now"] = Field(
+        "request", description="A person who erases what they wrote asks an administrator, or erases it for good."
+    )
+    show_reviews: bool = Field(True, description="Whether people see on their account page who read their exchanges.")
+
     backend: Literal["qwen2", "remote", "scripted"] = Field(
         "qwen2", description="Where answers come from: the engine in this process, another server, or a script."
     )
@@ -176,6 +181,8 @@ def allowed(field: FieldInfo) -> str:
     if get_origin(field.annotation) is Literal:
         *others, last = get_args(field.annotation)
         return f"{', '.join(others)} or {last}"
+    if field.annotation is bool:
+        return "true or false"
     if field.annotation in (int, float):
         kind = "a whole number" if field.annotation is int else "a number"
         return f"{kind} {_range(field)}"

@@ -6,9 +6,14 @@ import sqlalchemy as sa
 from sqlmodel import Session, col, select
 
 from storage.database import Database
-from storage.models import AuditRow
+from storage.models import AuditRow, ConversationRow, ExchangeTable, UserRow
 from storage.paging import before_number, page
-from storage.records import AuditEntry, Page
+from storage.records import AuditEntry, Page, Reading
+
+SHOWN = 200  # characters of a prompt in a list
+OPENED = ("review.open", "request.open")  # what is written when somebody reads an exchange; its target is the exchange
+
+Readings = list[Reading]  # the method `list` hides the type inside the class
 
 
 class Audit:
@@ -43,6 +48,31 @@ class Audit:
             return page(session.exec(rows).all(), limit, _entry, lambda row: [str(row.id)])
 
         return await self._database.read(work)
+
+    async def readings(self, user_id: str, *, limit: int = 50) -> Readings:
+        """Who opened what this person had asked, newest first; their own look at it is left out."""
+        rows = (
+            sa.select(
+                col(AuditRow.at),
+                col(AuditRow.actor).label("reader"),
+                sa.func.coalesce(col(ConversationRow.title), "").label("title"),
+                sa.func.substr(col(ExchangeTable.prompt), 1, SHOWN).label("prompt"),
+            )
+            .join(ExchangeTable, col(ExchangeTable.id) == col(AuditRow.target))
+            .join(UserRow, col(UserRow.id) == col(ExchangeTable.person))
+            .outerjoin(ConversationRow, col(ConversationRow.id) == col(ExchangeTable.conversation_id))
+            .where(
+                col(AuditRow.action).in_(OPENED), col(UserRow.id) == user_id, col(AuditRow.actor) != col(UserRow.name)
+            )
+            .order_by(col(AuditRow.id).desc())
+            .limit(limit)
+        )
+
+        def work(session: Session) -> Readings:
+            found = session.connection().execute(rows)
+            return [Reading(at=row.at, reader=row.reader, title=row.title, prompt=row.prompt) for row in found]
+
+        return await self._database.search(work)
 
 
 def _entry(row: AuditRow) -> AuditEntry:

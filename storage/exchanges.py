@@ -119,12 +119,16 @@ class Exchanges:
         while chunk := await self._database.write(lambda session: _delete_chunk(session, when)):
             deleted += chunk
         await self._database.write(lambda session: _empty_conversations(session, when))
-        if deleted and self._indexed:
+        await self.tidy(changed=deleted > 0)
+        return deleted
+
+    async def tidy(self, *, changed: bool) -> None:
+        """Leave nothing of deleted text in the search index (where some was `changed`) nor in the write-ahead log."""
+        if changed and self._indexed:
             pages = -MERGE_PAGES  # negative begins to merge the whole index into one, which drops deleted text
             while await self._database.write(partial(_merge_index, pages=pages)):
                 pages = MERGE_PAGES
         await self._database.empty_log()
-        return deleted
 
     def opened(self, session: Session) -> int:
         """For the store when it opens: mark what a crash left unfinished as interrupted, with its text. How many?"""

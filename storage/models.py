@@ -61,6 +61,8 @@ class UserRow(Base, table=True):
     theme: str = text(default="")
     created_at: datetime
     last_seen_at: datetime | None = None
+    system_prompt: str | None = text(default=None)  # for new conversations
+    sampling: str | None = text(default=None)  # the same; JSON
 
 
 class SessionRow(Base, table=True):
@@ -160,6 +162,38 @@ class IdempotencyRow(Base, table=True):
     body_hash: str = text()
     exchange_ids: str = text()  # JSON; no foreign key: retention may take the exchange
     created_at: datetime = Field(index=True)
+
+
+class FeedbackRow(Base, table=True):
+    """What the person who asked thinks of an answer. Goes with its exchange."""
+
+    __tablename__ = "feedback"
+    exchange_id: str = text(primary_key=True, foreign_key="exchanges.id", ondelete="CASCADE")
+    user_id: str = text(foreign_key="users.id", index=True)
+    rating: int = Field(index=True)  # 1 or -1
+    reason: str = text()
+    comment: str = text()
+    at: datetime
+
+
+class TemplateRow(Base, table=True):
+    """A text to begin a question with: one's own, or everybody's."""
+
+    __tablename__ = "templates"
+    id: str = text(primary_key=True)
+    user_id: str = text(foreign_key="users.id", index=True)  # whose it is; of a shared one, who made it
+    shared: bool = Field(default=False, index=True)
+    name: str = text()
+    text: str = text()
+    updated_at: datetime
+
+
+class ErasureRow(Base, table=True):
+    """Who has asked for the erasure of what they wrote, and has not got it yet."""
+
+    __tablename__ = "erasures"
+    user_id: str = text(primary_key=True, foreign_key="users.id")
+    at: datetime
 
 
 class AuditRow(Base, table=True):

@@ -12,6 +12,10 @@ from engine.types import Exchange, ExchangeFilter, Sampling, Source, Status
 T = TypeVar("T")
 
 UserRole = Literal["staff", "reviewer", "admin"]
+Rating = Literal[1, -1]
+Reason = Literal[
+    "", "correct", "helpful", "clear", "incorrect", "incomplete", "ignored", "style", "harmful", "other"
+]  # "": none was given; the first three go with a good answer
 Shelf = Literal["recent", "kept", "archived"]  # kept: pinned or in a folder
 
 
@@ -93,6 +97,49 @@ class ExchangeRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback:
+    """What the person who asked thinks of an answer."""
+
+    exchange_id: str
+    user_id: str
+    rating: Rating
+    reason: Reason
+    comment: str
+    at: datetime  # when it was given or last changed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """A text to begin a question with. `{{names}}` in it are for the person to fill in."""
+
+    id: str
+    user_id: str  # whose it is; of a shared one, who made it
+    shared: bool  # everybody's; administrators look after these
+    name: str
+    text: str
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """Somebody asks that what they wrote be erased."""
+
+    user_id: str
+    user_name: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Somebody opened an exchange of somebody else's in the log."""
+
+    at: datetime
+    reader: str  # user name
+    title: str  # of the conversation, "" where it has none
+    prompt: str  # its beginning (200 characters)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
     id: int
     at: datetime
@@ -114,13 +161,19 @@ __all__ = [
     "ApiKey",
     "AuditEntry",
     "Conversation",
+    "Erasure",
     "Exchange",
     "ExchangeFilter",
     "ExchangeRow",
+    "Feedback",
     "Hit",
     "Page",
+    "Rating",
+    "Reading",
+    "Reason",
     "Session",
     "Shelf",
+    "Template",
     "User",
     "UserRole",
 ]

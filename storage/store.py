@@ -21,6 +21,8 @@ list. Each carries a sentence that may be shown to people.
               set_role(id, role) / set_disabled(id, flag) -> bool         False: the last administrator, or nobody
               set_password(id, password_hash)
               set_preferences(id, *, language=None, theme=None)           None = leave as it is
+              defaults(id) -> tuple[str | None, Sampling | None]          for new conversations; None = the server's
+              set_defaults(id, *, system_prompt, sampling)
               seen(id)
     sessions  create(user_id, token_hash, agent, expires_at) -> Session
               find(token_hash) -> Session | None                    None too when expired or the account is disabled
@@ -54,8 +56,19 @@ list. Each carries a sentence that may be shown to people.
     idempotency
               find(caller, key) -> Asked | None                     what was asked under this key within a day
               add(caller, key, body_hash, exchange_ids)
+    feedback  set(exchange_id, user_id, rating, *, reason="", comment="") -> bool     False: not a question of theirs
+              remove(exchange_id, user_id) -> bool
+              of(exchange_ids) -> dict[str, Feedback]               by exchange id; who has asked rates, nobody else
+              list(user_id) -> list[Feedback]                       newest first
+    templates create(user_id, name, text, *, shared=False) -> Template
+              list(user_id) -> list[Template]                       one's own and the shared ones, by name
+              change(id, user_id, name, text) / remove(id, user_id) -> bool       user_id None: a shared one
+    erasures  request(user_id)                                      also hides their conversations from them
+              withdraw(user_id) · waiting() -> list[Erasure]              oldest first
+              erase(user_id) -> int                                 exchanges that have lost their text for good
     audit     add(actor, action, target="", detail="")
               list(*, action="", actor="", limit=100, cursor=None) -> Page[AuditEntry]   action: its beginning
+              readings(user_id, *, limit=50) -> list[Reading]       by whom exchanges of this person were opened
     options   get(name) -> str | None · set(name, value)                  what admins change live, kept over restarts
 """
 
@@ -65,11 +78,14 @@ from storage.api_keys import ApiKeys
 from storage.audit import Audit
 from storage.conversations import Conversations
 from storage.database import Database, prepare_file
+from storage.erasures import Erasures
 from storage.exchanges import Exchanges
+from storage.feedback import FeedbackGiven
 from storage.idempotency import Idempotency
 from storage.options import Options
 from storage.schema import is_newest
 from storage.sessions import Sessions
+from storage.templates import Templates
 from storage.turns import Turns
 from storage.users import Users
 
@@ -90,6 +106,9 @@ class Store:
         self.turns = Turns(self._database)
         self.exchanges = Exchanges(self._database)
         self.idempotency = Idempotency(self._database)
+        self.feedback = FeedbackGiven(self._database)
+        self.templates = Templates(self._database)
+        self.erasures = Erasures(self._database, self.exchanges)
         self.audit = Audit(self._database)
         self.options = Options(self._database)
 

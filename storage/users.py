@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 from sqlmodel import Session, col, select
 
-from engine.types import new_id
+from engine.types import Sampling, new_id
 from storage.database import Database
 from storage.models import UserRow
 from storage.records import User, UserRole
+from storage.rows import sampling_from_json, sampling_to_json
 
 Accounts = list[User]  # the method `list` hides the type inside the class
 
@@ -72,6 +73,22 @@ class Users:
         """Change what is given; None leaves it as it is, "" goes back to the browser's or system's."""
         given = {"language": language, "theme": theme}
         await self._set(id, **{name: value for name, value in given.items() if value is not None})
+
+    async def defaults(self, id: str) -> tuple[str | None, Sampling | None]:
+        """The system prompt and the sampling that this person's new conversations begin with; None is the server's."""
+
+        def work(session: Session) -> tuple[str | None, Sampling | None]:
+            row = session.get(UserRow, id)
+            if row is None:
+                return None, None
+            return row.system_prompt, None if row.sampling is None else sampling_from_json(row.sampling)
+
+        return await self._database.read(work)
+
+    async def set_defaults(self, id: str, *, system_prompt: str | None, sampling: Sampling | None) -> None:
+        """Set both; None goes back to the server's."""
+        values = None if sampling is None else sampling_to_json(sampling)
+        await self._set(id, system_prompt=system_prompt, sampling=values)
 
     async def seen(self, id: str) -> None:
         await self._set(id, last_seen_at=datetime.now(UTC))

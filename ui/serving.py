@@ -13,8 +13,10 @@ from loguru import logger
 from nicegui import app, background_tasks
 from nicegui.server import Server
 
+from engine.errors import AccessEnded
 from engine.settings import Settings
 from engine.types import Status
+from ui.api.access import DISABLED
 from ui.desk import Desk
 from ui.limits import apply_stored_limits
 
@@ -80,7 +82,7 @@ class Life:
         """Nothing of a disabled account goes on running or waiting, wherever it was disabled."""
         for job in list(self.desk.service.jobs.values()):
             if job.request.person == user_id:
-                self.desk.service.end(job, Status.CANCELLED)
+                self.desk.service.end(job, Status.CANCELLED, AccessEnded(DISABLED))
 
     async def _retain(self) -> None:
         """Delete exchanges that are older than they may become, once a day."""

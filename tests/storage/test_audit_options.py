@@ -1,6 +1,7 @@
 import pytest
 
 from storage import Store
+from tests.storage.making import a_person, an_exchange
 
 
 async def test_entries_are_listed_newest_first_and_by_piece(store: Store) -> None:
@@ -41,3 +42,20 @@ async def test_options_are_kept_and_replaced(store: Store) -> None:
     await store.options.set("banner", "午饭时间")
     assert await store.options.get("limits") == "20"
     assert await store.options.get("banner") == "午饭时间"
+
+
+async def test_a_person_sees_who_opened_what_they_had_asked(store: Store) -> None:
+    ada, bob = await a_person(store, "ada"), await a_person(store, "bob")
+    plan = await store.conversations.create(ada.id, title="plan")
+    first = an_exchange("first", person=ada.id, conversation_id=plan.id)
+    by_key, bobs = an_exchange("by key", person=ada.id, source="api"), an_exchange("bob's", person=bob.id)
+    for exchange in (first, by_key, bobs):
+        await store.exchanges.record(exchange)
+    await store.audit.add("rita", "review.open", first.id)
+    await store.audit.add("root", "request.open", by_key.id)
+    await store.audit.add("rita", "review.open", bobs.id)
+    await store.audit.add("ada", "review.open", first.id)  # her own look at it
+    await store.audit.add("rita", "review.search", first.id)  # found, not opened
+    found = [(each.reader, each.title, each.prompt) for each in await store.audit.readings(ada.id)]
+    assert found == [("root", "", "by key"), ("rita", "plan", "first")]
+    assert len(await store.audit.readings(ada.id, limit=1)) == 1

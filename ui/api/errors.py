@@ -21,6 +21,7 @@ STATUS = {
     "invalid_request": 400,
     "context_length_exceeded": 400,
     "engine_error": 500,
+    "access_ended": 401,
 }
 
 

@@ -73,13 +73,16 @@ export default {
     this.onEscape = (event) => {
       if (event.key === "Escape" && this.running && shortcutsOn() && !event.defaultPrevented && !document.querySelector("dialog[open]")) this.stop();
     };
+    this.onSend = () => this.send();
     window.addEventListener("qdesk:fill", this.onFill);
+    window.addEventListener("qdesk:send", this.onSend);
     document.addEventListener("keydown", this.onEscape);
     this.restore();
     if (!this.touch) this.$refs.box.focus();
   },
   unmounted() {
     window.removeEventListener("qdesk:fill", this.onFill);
+    window.removeEventListener("qdesk:send", this.onSend);
     document.removeEventListener("keydown", this.onEscape);
     clearTimeout(this.countTimer);
   },
@@ -90,12 +93,14 @@ export default {
       this.running = place.running;
       if (!moved) return;
       this.conversation = place.conversation;
+      window.dispatchEvent(new CustomEvent("qdesk:moved"));
       Object.assign(this, { pending: "", problem: "", retry: false, last: place.last.text });
       this.restore(place.last);
       if (!this.touch) this.$refs.box.focus();
     },
     taken(nonce, conversation) {
       if (nonce !== this.pending) return this.forget(this.sent[nonce]); // another conversation was opened meanwhile
+      window.dispatchEvent(new CustomEvent("qdesk:moved"));
       this.last = this.text;
       this.store("", []); // under the old name: a new conversation has only now got its own
       Object.assign(this, { conversation, text: "", files: [], pending: "", problem: "", retry: false });
@@ -103,6 +108,8 @@ export default {
     },
     refused(refusal) {
       if (refusal.nonce && refusal.nonce !== this.pending) return;
+      this.pending = "";
+      if (!window.dispatchEvent(new CustomEvent("qdesk:refused", { detail: refusal, cancelable: true }))) return; // it is told elsewhere
       Object.assign(this, { pending: "", problem: refusal.text, retry: refusal.retry });
     },
     busy(running) {

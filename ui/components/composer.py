@@ -27,9 +27,9 @@ class Composer(Element, component="composer.js"):
         """The question is on its way: the draft may go."""
         self.run_method("taken", nonce, conversation_id)
 
-    def refused(self, nonce: str, text: str, *, retry: bool) -> None:
-        """The question was not taken, for this reason; the draft stays."""
-        self.run_method("refused", {"nonce": nonce, "text": text, "retry": retry})
+    def refused(self, nonce: str, text: str, *, retry: bool, when_free: bool = False) -> None:
+        """The question was not taken, for this reason; the draft stays, and may be sent `when_free` is a place."""
+        self.run_method("refused", {"nonce": nonce, "text": text, "retry": retry, "when_free": when_free})
 
     def busy(self, running: bool) -> None:
         """Whether an answer is on its way, so that there is something to stop."""

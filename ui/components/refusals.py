@@ -31,6 +31,11 @@ def refusal(error: EngineError, say: Language) -> str:
     return str(error)
 
 
+def waits(error: EngineError) -> bool:
+    """Whether it is only a free place that is missing, for which a question can wait."""
+    return error.code in ("queue_full", "user_limit")
+
+
 def not_taken(say: Language, trouble: bool) -> str:
     """The same where nobody knows why, or (`trouble`) the database cannot be written."""
     if trouble:

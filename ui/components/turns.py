@@ -161,9 +161,18 @@ def details(exchange: Exchange, say: Language) -> list[tuple[str, str]]:
     if first and finished and exchange.completion_tokens > 1 and finished > first:
         speed = (exchange.completion_tokens - 1) / _seconds(first, finished)
         rows.append((say("Tokens per second"), say.number(speed, 1)))
+    if ended := ending(exchange, say):
+        rows.append((say("Ended"), ended))
     if exchange.finished_at:
         rows.append((say("Model"), " · ".join(filter(None, [exchange.model, exchange.quantization]))))
     return rows
+
+
+def ending(exchange: Exchange, say: Language) -> str:
+    """Why an answer ends where it does: the finish reason in a few words; "" where a note says it already."""
+    if exchange.status is Status.DONE:
+        return say("at its greatest length") if exchange.finish_reason == "length" else say("by itself")
+    return say("stopped by you") if exchange.status is Status.STOPPED else ""
 
 
 def _seconds(earlier: datetime, later: datetime) -> float:

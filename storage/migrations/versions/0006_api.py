@@ -5,7 +5,7 @@ from alembic import op
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 revision = "0006"
-down_revision = "0002"
+down_revision = "0003"
 
 
 def upgrade() -> None:

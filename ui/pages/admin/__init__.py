@@ -8,6 +8,7 @@ from nicegui import ui
 from ui.desk import Desk
 from ui.pages.admin.administrator import administration
 from ui.pages.admin.audit import AuditTrail
+from ui.pages.admin.erasures import Erasures
 from ui.pages.admin.overview import Overview
 from ui.pages.admin.people import People
 
@@ -21,6 +22,7 @@ def register(desk: Desk) -> None:
     @ui.page("/admin/people")
     async def people() -> None:
         with administration(desk, active="/admin/people") as admin:
+            await Erasures(admin).build()
             await People(admin).build()
 
     @ui.page("/admin/audit")
