@@ -178,7 +178,7 @@ class ChatService:
         task = asyncio.create_task(self._run(job, ticket), name=f"job {job.id}")
         self._tasks[job.id] = task
         task.add_done_callback(lambda task: self._ended(job, ticket, task))
-        if request.source == "page":
+        if request.source != "api":  # programs end theirs themselves
             self._end_when_abandoned(job)
         self._let_in([ticket] if ticket.admitted_at is not None else [])
         return job
@@ -258,7 +258,7 @@ class ChatService:
                 job.wait_at(position, expected_wait_s)
 
     def _end_when_abandoned(self, job: Job) -> None:
-        """End a page's job when nobody has followed it for a while. Programs that go away end theirs themselves."""
+        """End a page's job when nobody has followed it for a while."""
         loop = asyncio.get_running_loop()
 
         def countdown() -> asyncio.TimerHandle:

@@ -14,7 +14,7 @@ from typing import Literal
 from engine.errors import InvalidRequest
 
 Role = Literal["system", "user", "assistant"]
-Source = Literal["page", "api"]
+Source = Literal["page", "api", "review"]  # "review": a reviewer runs an exchange again, see ChatRequest.parent_id
 FinishReason = Literal["stop", "length"]
 
 
@@ -93,7 +93,9 @@ class ChatRequest:
     person: str | None
     source: Source
     conversation_id: str | None = None
-    parent_id: str | None = None  # the exchange before this one in the conversation's tree
+    parent_id: str | None = (
+        None  # the exchange before this one in its tree; of source "review": the one that is run again
+    )
     id: str = field(default_factory=new_id)
 
     def __post_init__(self) -> None:
@@ -191,3 +193,10 @@ class ExchangeFilter:
     status: Status | None = None
     source: Source | None = None
     text: str = ""
+    model: str | None = None
+    rating: Literal[1, -1] | None = None  # what the person thought of the answer
+    label: str | None = None  # one that reviewers gave
+    assignee: str | None = None  # user id of the reviewer who is to look at it and has not done so yet
+    reviewed: bool | None = None  # whether a reviewer is done with it; reruns need no review and are neither
+    cut_off: bool = False  # only what did not come to an end of its own: failed, ended, or at the token limit
+    long_wait: bool = False  # only what waited 10 seconds or longer for its turn

@@ -41,12 +41,24 @@ for a cursor that is not one of that list. Each carries a sentence that may be s
               get(id) -> Exchange | None
               conversation(conversation_id) -> list[Exchange]             for reviewers: anybody's, deleted or not
               search(filter, *, limit=50, cursor=None) -> Page[ExchangeRow]      newest first
+              read(filter, *, limit=200, cursor=None) -> Page[Exchange]   the same list, whole exchanges
+              like(id, *, limit=50) -> list[ExchangeRow]            the most alike first
+              beside(exchange, *, limit=50) -> tuple[int, list[ExchangeRow]]     at the same time: how many, the first
+              reruns(id) -> list[Exchange] · models() -> list[str]
               usage(since) -> dict[str, tuple[int, int]]                  by user id: requests, completion tokens
               delete_before(when) -> int                            retention; leaves the search index too
     feedback  set(exchange_id, user_id, rating, *, reason="", comment="") -> bool     False: not a question of theirs
               remove(exchange_id, user_id) -> bool
               of(exchange_ids) -> dict[str, Feedback]               by exchange id; who has asked rates, nobody else
               list(user_id) -> list[Feedback]                       newest first
+    reviews   of(exchange_id) -> Review · marks(exchange_ids) -> dict[str, Mark]
+              label(exchange_id, label, by) / unlabel(exchange_id, label) -> bool · labels() -> list[str]
+              add_note(exchange_id, text, by) / remove_note(id, by) -> bool
+              correct(exchange_id, answer) / assign(exchange_id, reviewer) / set_done(exchange_id, by) -> bool
+              counts() -> ReviewCounts
+    retention plan(days) -> dict[Kind, Due] · enforce(days) -> dict[Kind, int]
+              hold(kind, target, *, reason, by) · release(kind, target) -> bool · holds() -> list[Hold]
+              erase_plan(user_id) -> Due · erase(user_id) -> int
     audit     add(actor, action, target="", detail="")
               list(*, action="", actor="", limit=100, cursor=None) -> Page[AuditEntry]   action: its beginning
     options   get(name) -> str | None · set(name, value)                  what admins change live, kept over restarts
@@ -62,6 +74,8 @@ from storage.exchanges import Exchanges
 from storage.feedback import FeedbackGiven
 from storage.migrate import migrate
 from storage.options import Options
+from storage.retention import Retention
+from storage.reviews import Reviews
 from storage.sessions import Sessions
 from storage.users import Users
 
@@ -78,6 +92,8 @@ class Store:
         self.conversations = Conversations(self._database)
         self.exchanges = Exchanges(self._database)
         self.feedback = FeedbackGiven(self._database)
+        self.reviews = Reviews(self._database)
+        self.retention = Retention(self._database)
         self.audit = Audit(self._database)
         self.options = Options(self._database)
 
