@@ -44,7 +44,13 @@ def status_name(status: Status, say: Language) -> str:
 
 
 def source_name(source: Source, say: Language) -> str:
-    return say("Chat page") if source == "page" else say("Program (API)")
+    match source:
+        case "page":
+            return say("Chat page")
+        case "api":
+            return say("Program (API)")
+        case "review":
+            return say("Run again in review")
 
 
 def seconds(start: datetime | None, end: datetime | None) -> float | None:
