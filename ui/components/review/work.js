@@ -58,7 +58,7 @@ export default {
             <input type="checkbox" :checked="work.held.includes(kind)" @change="send($event.target.checked ? 'hold' : 'release', { kind })" /> {{ texts[kind] }}</label>
         </fieldset>
       </div>
-      <form class="work-bar" :aria-label="texts.work" @submit.prevent>
+      <form class="work-bar" :data-id="work.id" :aria-label="texts.work" @submit.prevent>
         <p v-if="sorry" class="work-sorry" role="alert">{{ sorry }}</p>
         <p v-if="open === 'note'" class="work-writing">
           <textarea ref="note" v-model="note" rows="2" maxlength="4000" dir="auto" :aria-label="texts.note" :placeholder="texts.addNote" @keydown="enter($event, keepNote)"></textarea></p>
