@@ -172,7 +172,7 @@ def test_retention_is_counted_held_and_deleted_and_a_person_erased(server: Runni
     page.get_by_role("button", name="Release").click()
     page.get_by_role("button", name="Show what would be deleted").click()
     expect(page.locator(".plan")).to_contain_text("Exchanges: 1 would be deleted now.")
-    page.get_by_role("button", name="Keep these days and delete now").click()
+    page.get_by_role("button", name="Save the days and delete now").click()
     expect(page.locator(".plan")).to_contain_text("1 are deleted, with all of their text.")
     assert not in_files(server, "pumpernickel")
     assert audit(server, "retention.run")

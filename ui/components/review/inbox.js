@@ -15,6 +15,9 @@ export default {
       <nav class="inbox-lists" :aria-label="texts.lists">
         <button v-for="list in lists" :key="list.value" type="button" :aria-pressed="!form.like && form.list === list.value" @click="chooseList(list.value)">{{ list.label }}</button>
         <button v-if="form.like" type="button" aria-pressed="true" @click="chooseList('')">{{ texts.like }} <span aria-hidden="true">×</span></button>
+        <span v-if="!form.like" class="inbox-actions" :aria-label="texts.export" role="group">
+          <a v-for="file in files" :key="file.format" class="inbox-quiet" :href="exportAddress(file.format)" download>{{ file.label }}</a>
+        </span>
         <button type="button" class="inbox-keys" :aria-label="texts.keys" :title="texts.keys" @click="$refs.keys.showModal()"><kbd aria-hidden="true">?</kbd></button>
       </nav>
       <form class="inbox-filters" role="search" :aria-label="texts.filters" @submit.prevent="search" @input="touched = true">
@@ -36,9 +39,6 @@ export default {
           </span>
         </template>
         <button v-if="filtered" type="button" class="inbox-quiet" @click="clear">{{ texts.clear }}</button>
-        <span class="inbox-actions" :aria-label="texts.export" role="group">
-          <a v-for="file in files" :key="file.format" class="inbox-quiet" :href="exportAddress(file.format)" download>{{ file.label }}</a>
-        </span>
       </form>
 
       <section ref="list" class="inbox-list" :aria-label="texts.list" :aria-busy="searching">

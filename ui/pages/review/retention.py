@@ -60,7 +60,7 @@ class DaysForm:
             }
         with ui.element("div").classes("buttons"):
             _button(say("Show what would be deleted"), self._plan)
-            _button(say("Keep these days"), self._keep, main=True)
+            _button(say("Save the days"), self._keep, main=True)
         self.plan = ui.column().classes("plan").props('role="status"')
 
     async def _plan(self) -> None:
@@ -79,7 +79,7 @@ class DaysForm:
                         text += " " + self.say("{n} are old enough, but held.", n=self.say.number(one.held))
                 ui.label(text)
             if any(one.goes for one in due.values()):
-                _button(self.say("Keep these days and delete now"), self._delete, danger=True)
+                _button(self.say("Save the days and delete now"), self._delete, danger=True)
 
     async def _keep(self) -> None:
         days = self._read()
@@ -88,7 +88,7 @@ class DaysForm:
         detail = ", ".join(f"{kind} {number}" for kind, number in days.items())
         if await self.admin.noted("retention.change", detail=detail):
             await keep_days(self.desk, days)
-            self.admin.tell(self.say("The days are kept. What is older is deleted once a day."))
+            self.admin.tell(self.say("The days are saved. What is older is deleted once a day."))
 
     async def _delete(self) -> None:
         days = self._read()
