@@ -55,9 +55,7 @@ async def test_both_ways_find_the_same_on_every_page(
     ]
     for filter in filters:
         monkeypatch.setattr(storage.listing, "FEW", 10**6)
-        walked = await everything(
-            sqlite_store, ExchangeFilter(**{**_fields(filter), "until": filter.until or _LATE}), 7
-        )
+        walked = await everything(sqlite_store, replace(filter, until=filter.until or _LATE), 7)
         monkeypatch.setattr(storage.listing, "FEW", -1)
         assert await everything(sqlite_store, filter, 7) == walked, filter
 
