@@ -174,7 +174,7 @@ class ChatService:
         task = asyncio.create_task(self._run(job, ticket), name=f"job {job.id}")
         self._tasks[job.id] = task
         task.add_done_callback(lambda task: self._ended(job, ticket, task))
-        if request.source == "page" or request.outlives:
+        if request.source != "api" or request.outlives:  # other programs end theirs themselves
             self._end_when_abandoned(job)
         self._let_in([ticket] if ticket.admitted_at is not None else [])
         return job

@@ -14,7 +14,7 @@ from typing import Literal
 from engine.errors import InvalidRequest
 
 Role = Literal["system", "user", "assistant", "text"]  # a lone "text" is no conversation, but to be continued as it is
-Source = Literal["page", "api", "import"]  # import: not answered here, but brought from a file
+Source = Literal["page", "api", "import", "review"]  # import: brought from a file; review: a reviewer runs it again
 FinishReason = Literal["stop", "length"]
 
 
@@ -117,7 +117,7 @@ class ChatRequest:
     person: str | None
     source: Source
     conversation_id: str | None = None
-    parent_id: str | None = None  # the exchange before this one in the conversation's tree
+    parent_id: str | None = None  # the exchange before this one in its tree; in a review, the one that is run again
     id: str = field(default_factory=new_id)
     end_user: str = ""  # whom a program asks for, as it names them
     metadata: tuple[tuple[str, str], ...] = ()  # what a program wants to find again in the log
@@ -238,3 +238,10 @@ class ExchangeFilter:
     status: Status | None = None
     source: Source | None = None
     text: str = ""
+    model: str | None = None
+    rating: Literal[1, -1] | None = None  # what the person thought of the answer
+    label: str | None = None  # one that reviewers gave
+    assignee: str | None = None  # user id of the reviewer who is to look at it and has not done so yet
+    reviewed: bool | None = None  # whether a reviewer is done with it; reruns need no review and are neither
+    cut_off: bool = False  # only what did not come to an end of its own: failed, ended, or at the token limit
+    long_wait: bool = False  # only what waited 10 seconds or longer for its turn

@@ -1,39 +1,22 @@
 """Erasing what a person wrote, and the requests for it.
 
-The rows of erased exchanges stay, with who, when and how much, so that usage and load can still be told; every text in
-them is gone for good: from the rows, the search index, the free pages and the write-ahead log.
+What a request to erase leaves is counts by day. What is held stays until it is released.
 """
 
-import json
 from datetime import UTC, datetime
 
 import sqlalchemy as sa
 from sqlmodel import Session, col, select
 
-from engine.types import Sampling
 from storage.database import Database
-from storage.exchanges import CHUNK, Exchanges
-from storage.models import ConversationRow, ErasureRow, ExchangeTable, FeedbackRow, TemplateRow, UserRow
+from storage.deleting import Due, count, delete, empty_conversations, ended, forget, held, of_person
+from storage.models import ConversationRow, ErasureRow, FeedbackRow, TemplateRow, UserRow
 from storage.records import Erasure
-from storage.rows import sampling_to_json
-from storage.search import UNFINISHED
-
-ERASED = "[erased]"  # stands where the question was
-
-_WITHOUT_TEXT = {
-    "prompt": ERASED,
-    "messages": json.dumps([{"role": "user", "content": ERASED}]),
-    "answer": "",
-    "error": None,
-    "sampling": sampling_to_json(Sampling()),  # stop strings are text as well
-    "conversation_id": None,
-    "parent_id": None,
-}
 
 
 class Erasures:
-    def __init__(self, database: Database, exchanges: Exchanges) -> None:
-        self._database, self._exchanges = database, exchanges
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     async def request(self, user_id: str) -> None:
         """Note that this person asks for it, and hide all their conversations from them."""
@@ -68,37 +51,29 @@ class Erasures:
 
         return await self._database.read(work)
 
+    async def plan(self, user_id: str) -> Due:
+        """How many exchanges `erase` would delete, and how many stay because they are held or still run."""
+
+        def work(session: Session) -> Due:
+            goes = count(session, of_person(user_id), ended(), ~held())
+            return Due(goes, count(session, of_person(user_id)) - goes)
+
+        return await self._database.search(work)
+
     async def erase(self, user_id: str) -> int:
-        """Erase the text of all that this person asked and was answered; return how many exchanges that were.
+        """Delete all that this person asked and was answered, and what reviewers made of it; return how many exchanges.
 
-        What still runs or waits stays: end it first. Conversations go, and feedback and own templates with them.
+        What is held, or still runs, stays, with its conversation. The account, the audit trail and the totals by day
+        stay; feedback, own templates and titles go.
         """
-        erased = 0
-        while chunk := await self._database.write(lambda session: _erase_chunk(session, user_id)):
-            erased += chunk
+        deleted = await delete(self._database, of_person(user_id))
         await self._database.write(lambda session: _erase_the_rest(session, user_id))
-        await self._exchanges.tidy(changed=erased > 0)
-        return erased
-
-
-def _erase_chunk(session: Session, user_id: str) -> int:
-    rows = select(ExchangeTable.number).where(
-        col(ExchangeTable.person) == user_id,
-        col(ExchangeTable.status).not_in(UNFINISHED),
-        col(ExchangeTable.messages) != _WITHOUT_TEXT["messages"],
-    )
-    numbers = session.exec(rows.limit(CHUNK)).all()
-    session.exec(sa.update(ExchangeTable).where(col(ExchangeTable.number).in_(numbers)).values(**_WITHOUT_TEXT))
-    return len(numbers)
+        await forget(self._database)
+        return deleted
 
 
 def _erase_the_rest(session: Session, user_id: str) -> None:
-    """The rows of conversations stay, so that an exchange which a forgotten page still sends there finds it."""
-    session.exec(
-        sa.update(ConversationRow)
-        .where(col(ConversationRow.user_id) == user_id)
-        .values(title="", folder="", system_prompt=None, sampling=None, head_id=None, deleted_at=datetime.now(UTC))
-    )
+    empty_conversations(session, col(ConversationRow.user_id) == user_id)
     session.exec(sa.delete(FeedbackRow).where(col(FeedbackRow.user_id) == user_id))
     session.exec(sa.delete(TemplateRow).where(col(TemplateRow.user_id) == user_id, ~col(TemplateRow.shared)))
     session.exec(sa.delete(ErasureRow).where(col(ErasureRow.user_id) == user_id))

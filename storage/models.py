@@ -49,6 +49,17 @@ def text(*, default: Any = ..., **column: Any) -> Any:
     return Field(default, sa_type=PlainText, **column)
 
 
+LONG_WAIT = {  # by kind of database; queries must say it in the very same words to be answered by the index
+    "sqlite": "julianday(coalesce(started_at, finished_at)) - julianday(queued_at) >= 10 / 86400.0",
+    "postgresql": "coalesce(started_at, finished_at) - queued_at >= interval '10 seconds'",
+}
+
+
+def where(conditions: dict[str, str]) -> dict[str, Any]:
+    """Options of an index over some rows only."""
+    return {f"{name}_where": sa.text(condition) for name, condition in conditions.items()}
+
+
 class UserRow(Base, table=True):
     __tablename__ = "users"
     id: str = text(primary_key=True)
@@ -116,11 +127,17 @@ class RemovedTurnRow(Base, table=True):
 
 
 class ExchangeTable(Base, table=True):
-    """`number` is a real integer key because the search index refers to rows by it, and VACUUM renumbers others."""
+    """`number` is a real integer key because the search index refers to rows by it, and VACUUM renumbers others.
+
+    `ix_exchanges_log` holds all that lists are filtered by, so that rows with their long texts are read only to be
+    shown.
+    """
 
     __tablename__ = "exchanges"
     __table_args__ = (
-        sa.Index(None, "queued_at", "id"),
+        sa.Index("ix_exchanges_log", "queued_at", "id", "person", "source", "status", "finish_reason", "model"),
+        sa.Index("ix_exchanges_long_wait", "queued_at", "id", **where(LONG_WAIT)),
+        sa.Index("ix_exchanges_rerun", "parent_id", **where(dict.fromkeys(LONG_WAIT, "source = 'review'"))),
         sa.Index(None, "person", "queued_at", "id"),
         sa.Index(None, "conversation_id", "queued_at", "id"),
         sa.Index(None, "status", "queued_at", "id"),
@@ -194,6 +211,56 @@ class ErasureRow(Base, table=True):
     __tablename__ = "erasures"
     user_id: str = text(primary_key=True, foreign_key="users.id")
     at: datetime
+
+
+class ReviewRow(Base, table=True):
+    """What reviewers made of an exchange; none before somebody did something. Goes with its exchange."""
+
+    __tablename__ = "reviews"
+    exchange_id: str = text(primary_key=True, foreign_key="exchanges.id", ondelete="CASCADE")
+    correction: str = text(default="")  # the answer as it should have been
+    assignee: str | None = text(default=None, foreign_key="users.id", index=True)
+    done_at: datetime | None = None
+    done_by: str | None = text(default=None, foreign_key="users.id", index=True)
+
+
+class LabelRow(Base, table=True):
+    __tablename__ = "labels"
+    exchange_id: str = text(primary_key=True, foreign_key="exchanges.id", ondelete="CASCADE")
+    label: str = text(primary_key=True, index=True)
+    by: str = text(foreign_key="users.id")
+    at: datetime
+
+
+class NoteRow(Base, table=True):
+    __tablename__ = "notes"
+    id: str = text(primary_key=True)
+    exchange_id: str = text(foreign_key="exchanges.id", ondelete="CASCADE", index=True)
+    by: str = text(foreign_key="users.id")
+    text: str = text()
+    at: datetime
+
+
+class HoldRow(Base, table=True):
+    """What retention and erasing leave alone: an exchange, a conversation, or all of a person's."""
+
+    __tablename__ = "holds"
+    kind: str = text(primary_key=True)
+    target: str = text(primary_key=True)  # id
+    reason: str = text()
+    by: str = text()  # user name
+    at: datetime
+
+
+class DailyUseRow(Base, table=True):
+    """Totals of exchanges that are deleted, so that deleting changes no count."""
+
+    __tablename__ = "daily_use"
+    person: str = text(primary_key=True)  # user id; "" is the operator's fixed key
+    day: str = text(primary_key=True)  # 2026-11-29, in UTC
+    requests: int
+    prompt_tokens: int
+    completion_tokens: int
 
 
 class AuditRow(Base, table=True):

@@ -87,6 +87,7 @@ class ExchangeRow:
     conversation_id: str | None
     prompt: str
     answer: str
+    snippet: str  # around the first hit of a search; "" without one
     model: str
     queued_at: datetime
     queue_s: float | None
@@ -140,6 +141,56 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    id: str
+    by: str  # user id
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """What reviewers made of one exchange. `assignee` and `done_by` are user ids."""
+
+    labels: tuple[str, ...]
+    notes: tuple[Note, ...]
+    correction: str  # the answer as it should have been; "" where nobody wrote one
+    assignee: str | None
+    done_at: datetime | None
+    done_by: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """The short form of a review, with what the person thought of the answer, for lists and files."""
+
+    rating: Rating | None = None
+    labels: tuple[str, ...] = ()
+    correction: str = ""
+    assignee: str | None = None
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewCounts:
+    assigned: dict[str, int]  # by user id; not done yet
+    done: dict[str, int]  # by user id
+    labels: dict[str, int]
+
+
+HoldKind = Literal["exchange", "conversation", "person"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    kind: HoldKind
+    target: str  # id
+    reason: str
+    by: str  # user name
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
     id: int
     at: datetime
@@ -167,10 +218,16 @@ __all__ = [
     "ExchangeRow",
     "Feedback",
     "Hit",
+    "Hold",
+    "HoldKind",
+    "Mark",
+    "Note",
     "Page",
     "Rating",
     "Reading",
     "Reason",
+    "Review",
+    "ReviewCounts",
     "Session",
     "Shelf",
     "Template",

@@ -51,6 +51,10 @@ list. Each carries a sentence that may be shown to people.
               get(id) -> Exchange | None
               conversation(conversation_id) -> list[Exchange]             for reviewers: anybody's, deleted or not
               search(filter, *, limit=50, cursor=None) -> Page[ExchangeRow]      newest first
+              read(filter, *, limit=200, cursor=None) -> Page[Exchange]   the same list, whole exchanges
+              like(id, *, limit=50) -> list[ExchangeRow]            the most alike first
+              beside(exchange, *, limit=50) -> tuple[int, list[ExchangeRow]]     at the same time: how many, the first
+              reruns(id) -> list[Exchange] · models() -> list[str]
               usage(since) -> dict[str, tuple[int, int]]                  by user id: requests, completion tokens
               delete_before(when) -> int                            retention; leaves the search index too
     idempotency
@@ -65,7 +69,14 @@ list. Each carries a sentence that may be shown to people.
               change(id, user_id, name, text) / remove(id, user_id) -> bool       user_id None: a shared one
     erasures  request(user_id)                                      also hides their conversations from them
               withdraw(user_id) · waiting() -> list[Erasure]              oldest first
-              erase(user_id) -> int                                 exchanges that have lost their text for good
+              plan(user_id) -> Due · erase(user_id) -> int          exchanges that go for good
+    reviews   of(exchange_id) -> Review · marks(exchange_ids) -> dict[str, Mark]
+              label(exchange_id, label, by) / unlabel(exchange_id, label) -> bool · labels() -> list[str]
+              add_note(exchange_id, text, by) / remove_note(id, by) -> bool
+              correct(exchange_id, answer) / assign(exchange_id, reviewer) / set_done(exchange_id, by) -> bool
+              counts() -> ReviewCounts
+    retention plan(days) -> dict[Kind, Due] · enforce(days) -> dict[Kind, int]
+              hold(kind, target, *, reason, by) · release(kind, target) -> bool · holds() -> list[Hold]
     audit     add(actor, action, target="", detail="")
               list(*, action="", actor="", limit=100, cursor=None) -> Page[AuditEntry]   action: its beginning
               readings(user_id, *, limit=50) -> list[Reading]       by whom exchanges of this person were opened
@@ -83,6 +94,8 @@ from storage.exchanges import Exchanges
 from storage.feedback import FeedbackGiven
 from storage.idempotency import Idempotency
 from storage.options import Options
+from storage.retention import Retention
+from storage.reviews import Reviews
 from storage.schema import is_newest
 from storage.sessions import Sessions
 from storage.templates import Templates
@@ -108,7 +121,9 @@ class Store:
         self.idempotency = Idempotency(self._database)
         self.feedback = FeedbackGiven(self._database)
         self.templates = Templates(self._database)
-        self.erasures = Erasures(self._database, self.exchanges)
+        self.erasures = Erasures(self._database)
+        self.reviews = Reviews(self._database)
+        self.retention = Retention(self._database)
         self.audit = Audit(self._database)
         self.options = Options(self._database)
 

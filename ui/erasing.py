@@ -10,7 +10,7 @@ async def request_erasure(desk: Desk, user_id: str) -> None:
 
 
 async def erase(desk: Desk, user_id: str) -> int:
-    """Erase it for good; return how many exchanges lost their text."""
+    """Erase it for good; return how many exchanges went."""
     await _end_all(desk, user_id)
     return await desk.store.erasures.erase(user_id)
 

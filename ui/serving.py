@@ -6,7 +6,6 @@ On SIGTERM or Ctrl-C the service drains while the server still listens, so that 
 
 import asyncio
 import signal
-from datetime import UTC, datetime, timedelta
 from types import FrameType
 
 from loguru import logger
@@ -19,6 +18,7 @@ from engine.types import Status
 from ui.api.access import DISABLED
 from ui.desk import Desk
 from ui.limits import apply_stored_limits
+from ui.retention import retain
 
 DAY_S = 24 * 3600.0
 
@@ -85,12 +85,10 @@ class Life:
                 self.desk.service.end(job, Status.CANCELLED, AccessEnded(DISABLED))
 
     async def _retain(self) -> None:
-        """Delete exchanges that are older than they may become, once a day."""
-        days = self.desk.settings.retention_days
-        while days:
+        """Delete what is older than it may become, once a day."""
+        while True:
             try:
-                deleted = await self.desk.store.exchanges.delete_before(datetime.now(UTC) - timedelta(days=days))
-                logger.info("retention: {} exchanges older than {} days are deleted", deleted, days)
+                await retain(self.desk)
             except Exception as error:
                 logger.error("retention failed, and will be tried again: {!r}", error)
             await asyncio.sleep(DAY_S)

@@ -2,7 +2,6 @@ from pathlib import Path
 
 from engine.types import Message, Sampling, Status
 from storage import Store
-from storage.erasures import ERASED
 from storage.records import ExchangeFilter
 from tests.storage.making import a_person, an_exchange
 from tests.storage.test_retention import left_in_files, terms
@@ -56,10 +55,8 @@ async def test_what_is_erased_has_no_text_anywhere_but_still_counts(sqlite_store
     assert not left_in_files(file, SECRET)
     assert not left_in_files(file, "一二三")
     assert "qua" not in terms(file)
-    erased = await store.exchanges.get(mine.id)
-    assert erased is not None
-    assert (erased.prompt, erased.answer, erased.error, erased.conversation_id) == (ERASED, "", None, None)
-    assert (erased.person, erased.completion_tokens, erased.queued_at) == (ada.id, 6, mine.queued_at)
+    assert await store.exchanges.get(mine.id) is None
+    assert (await store.exchanges.usage(mine.queued_at))[ada.id][0] == 3  # what is deleted still counts
     assert await store.exchanges.get(bobs.id) == bobs
     assert await store.exchanges.get(running.id) == running
     assert (await store.exchanges.search(ExchangeFilter(text="quartz"))).items == []
