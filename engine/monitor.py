@@ -17,9 +17,12 @@ from datetime import UTC, datetime
 from loguru import logger
 
 from engine import hardware
+from engine.backends import KnowsStreams
 from engine.hardware import Hardware
+from engine.history import History
 from engine.job import Outcome
 from engine.service import ChatService
+from engine.stalls import StallWatch
 from engine.types import Status
 
 EVERY_S = 1.0
@@ -67,6 +70,9 @@ class Monitor:
     def __init__(self, service: ChatService, read: Callable[[], Hardware] = hardware.read) -> None:
         self.service = service
         self.samples: deque[Sample] = deque(maxlen=int(WINDOW_S / EVERY_S) + 1)
+        self.history = History()
+        self._stalls = StallWatch()
+        self._told_s = 0.0  # outcomes up to this moment of the monotonic clock are in the history
         self._read = read
         self._hardware: Hardware | None = None
         self._watchers: set[Watcher] = set()
@@ -124,11 +130,32 @@ class Monitor:
             hardware=self._hardware,
         )
         self.samples.append(sample)
+        self.history.take(sample, self._new_outcomes())
+        self.service.intake.stall = self._stalls.look(time.monotonic(), sample.running, self._signs_of_life())
         for watcher in tuple(self._watchers):
             try:
                 watcher(sample)
             except Exception as error:
                 logger.opt(exception=error).error("a watcher of the monitor failed")
+
+    def _new_outcomes(self) -> list[Outcome]:
+        """The requests that have ended since the last look."""
+        new = []
+        for outcome in reversed(self.service.recent):
+            if outcome.ended_s <= self._told_s:
+                break
+            new.append(outcome)
+        self._told_s = max((outcome.ended_s for outcome in new), default=self._told_s)
+        return new
+
+    def _signs_of_life(self) -> object:
+        """Differs from the last look if a token came, a piece of a prompt was read, or somebody began or ended."""
+        backend, jobs = self.service.backend, self.service.jobs.values()
+        looks = (backend.look(job.id) for job in jobs) if isinstance(backend, KnowsStreams) else ()
+        return [
+            [(job.id, job.status, job.completion_tokens) for job in jobs],
+            [look.read_tokens if look else 0 for look in looks],
+        ]
 
     async def _keep_sampling(self) -> None:
         loop = asyncio.get_running_loop()

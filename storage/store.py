@@ -18,15 +18,21 @@ for a cursor that is not one of that list. Each carries a sentence that may be s
               password_hash(name) -> tuple[User, str] | None
               list() -> list[User] · count() -> int
               set_role(id, role) / set_disabled(id, flag) -> bool         False: the last administrator, or nobody
-              set_password(id, password_hash)
+              set_password(id, password_hash) · set_max_requests(id, most | None)
               set_preferences(id, *, language=None, theme=None)           None = leave as it is
               seen(id)
     sessions  create(user_id, token_hash, agent, expires_at) -> Session
               find(token_hash) -> Session | None                    None too when expired or the account is disabled
               seen(id) · list(user_id) -> list[Session] · end(id) · end_all(user_id)
+              counts() -> dict[str, int]                                  running ones by user id
     api_keys  create(user_id, name, key_hash, prefix) -> ApiKey
               find(key_hash) -> tuple[ApiKey, User] | None                None too when the account is disabled
               list(user_id) -> list[ApiKey] · revoke(id, user_id) -> bool · seen(id)
+              everybodys() -> list[tuple[ApiKey, User]]
+    invites   create(token_hash, *, name, role, invited_by, expires_at) -> Invite
+              find(token_hash) -> Invite | None                           None too when used or over
+              accept(token_hash, name, password_hash) -> User | "taken" | "over"
+              list() -> list[Invite] · take_back(id) -> bool
     conversations
               create(user_id, *, title="", system_prompt=None, sampling=None) -> Conversation
               get(id, user_id) -> Conversation | None               None too when it is somebody else's or deleted
@@ -44,8 +50,10 @@ for a cursor that is not one of that list. Each carries a sentence that may be s
               usage(since) -> dict[str, tuple[int, int]]                  by user id: requests, completion tokens
               delete_before(when) -> int                            retention; leaves the search index too
     audit     add(actor, action, target="", detail="")
-              list(*, action="", actor="", limit=100, cursor=None) -> Page[AuditEntry]   action: its beginning
+              list(*, action="", actor=None, since=None, until=None, limit=100, cursor=None) -> Page[AuditEntry]
     options   get(name) -> str | None · set(name, value)                  what admins change live, kept over restarts
+    samples   add(span)                                             also lets go of what is too old
+              since(when) -> list[Span]                                   oldest first
 """
 
 from loguru import logger
@@ -55,8 +63,10 @@ from storage.audit import Audit
 from storage.conversations import Conversations
 from storage.database import Database, prepare_file
 from storage.exchanges import Exchanges
+from storage.invites import Invites
 from storage.migrate import migrate
 from storage.options import Options
+from storage.samples import Samples
 from storage.sessions import Sessions
 from storage.users import Users
 
@@ -74,6 +84,8 @@ class Store:
         self.exchanges = Exchanges(self._database)
         self.audit = Audit(self._database)
         self.options = Options(self._database)
+        self.samples = Samples(self._database)
+        self.invites = Invites(self._database)
 
     def open(self) -> None:
         """Make or migrate the database, and mark what a crash left unfinished as interrupted.

@@ -122,3 +122,14 @@ async def test_preferences_password_and_last_seen_change(store: Store) -> None:
     assert (now.language, now.theme, password_hash) == ("zh", "", "another hash")
     assert now.last_seen_at is not None
     assert now.last_seen_at.utcoffset() == timedelta(0)
+
+
+async def test_a_person_may_have_a_limit_of_their_own(store: Store) -> None:
+    ada = await store.users.create("ada", "hash", "staff")
+    assert ada is not None
+    assert ada.max_requests is None
+    for most in (5, 0, None):
+        await store.users.set_max_requests(ada.id, most)
+        found = await store.users.get(ada.id)
+        assert found is not None
+        assert found.max_requests == most

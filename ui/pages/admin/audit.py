@@ -46,7 +46,7 @@ class AuditTrail:
         if not self.admin.may():
             return
         action, actor, known = str(self.action.value or ""), str(self.actor.value or "").strip(), self.entries
-        page = await self.desk.store.audit.list(action=action, actor=actor, limit=PIECE, cursor=self.cursor)
+        page = await self.desk.store.audit.list(action=action, actor=actor or None, limit=PIECE, cursor=self.cursor)
         if known is not self.entries:
             return  # another reading has begun meanwhile
         self.entries, self.cursor = [*known, *page.items], page.next
