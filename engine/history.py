@@ -42,7 +42,7 @@ class History:
 
 
 class SpanMaker:
-    """Collects samples until `length_s` have passed, by the samples' own clock."""
+    """Collects samples until a multiple of `length_s` on the clock has passed, so that spans begin at whole minutes."""
 
     def __init__(self, length_s: float) -> None:
         self._length_s = length_s
@@ -58,10 +58,9 @@ class SpanMaker:
             return None
         self._samples.append(sample)
         self._outcomes += outcomes
-        seconds = (sample.at - before.at).total_seconds()
-        if seconds < self._length_s - 0.5:  # samples come a little late
+        if int(before.at.timestamp() // self._length_s) == int(sample.at.timestamp() // self._length_s):
             return None
-        made = _span(before, self._samples, self._outcomes, seconds)
+        made = _span(before, self._samples, self._outcomes, (sample.at - before.at).total_seconds())
         self._begin(sample)
         return made
 

@@ -66,12 +66,16 @@ def joined(spans: Sequence[Span]) -> Span:
 
 
 def in_steps(spans: Sequence[Span], *, since: datetime, until: datetime, step_s: float) -> list[Span | None]:
-    """Join ascending spans to steps of equal length; None where nothing is known, because no server ran."""
+    """Join ascending spans to steps of equal length; None where nothing is known, because no server ran.
+
+    A span belongs where its middle is: it begins a little after or before the step that it fills.
+    """
     count = round((until - since).total_seconds() / step_s)
     steps: list[list[Span]] = [[] for _ in range(count)]
     for span in spans:
-        place = int((span.at - since) / timedelta(seconds=step_s))
-        if span.at >= since and place < count:
+        middle = span.at + timedelta(seconds=span.seconds / 2)
+        place = int((middle - since) / timedelta(seconds=step_s))
+        if middle >= since and place < count:
             steps[place].append(span)
     return [joined(step) if step else None for step in steps]
 

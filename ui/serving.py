@@ -17,8 +17,10 @@ from nicegui.server import Server
 
 from engine.settings import Settings
 from engine.types import Status
+from ui.banner import apply_stored_banner
 from ui.desk import Desk
 from ui.limits import apply_stored_limits
+from ui.steering import apply_own_limits, apply_stored_intake
 
 DAY_S = 24 * 3600.0
 
@@ -49,7 +51,9 @@ class Life:
             print(setup_link(settings, self.desk.auth.setup_token), flush=True)
         background_tasks.create(self.desk.auth.keep_true(), name="sessions")
         background_tasks.create(self._retain(), name="retention")
-        await apply_stored_limits(self.desk)
+        background_tasks.create(self._keep_minutes(), name="samples")
+        for apply in (apply_stored_limits, apply_own_limits, apply_stored_intake, apply_stored_banner):
+            await apply(self.desk)
         await self.desk.monitor.start()
         await self.desk.service.start()
 
@@ -75,6 +79,15 @@ class Life:
         await self.desk.monitor.stop()
         self.desk.auth.passwords.close()
         await asyncio.to_thread(self.desk.store.close)
+
+    async def _keep_minutes(self) -> None:
+        """Write down each minute of the monitor's, for ever. One that cannot be written is given up."""
+        while True:
+            minute = await self.desk.monitor.history.next_minute()
+            try:
+                await self.desk.store.samples.add(minute)
+            except Exception as error:
+                logger.warning("a minute's sample is not kept: {!r}", error)
 
     def _put_out(self, user_id: str) -> None:
         """Nothing of a disabled account goes on running or waiting, wherever it was disabled."""

@@ -70,11 +70,11 @@ def test_a_span_sums_up_its_samples_and_what_ended_in_it() -> None:
 def test_a_clock_that_is_set_back_begins_anew() -> None:
     maker = SpanMaker(2)
     maker.take(sample(100, tokens=5), [])
-    assert maker.take(sample(3, tokens=6), []) is None
-    assert maker.take(sample(4, tokens=7), []) is None
-    span = maker.take(sample(5, tokens=9), [])
+    assert maker.take(sample(2, tokens=6), []) is None
+    assert maker.take(sample(3, tokens=7), []) is None
+    span = maker.take(sample(4, tokens=9), [])
     assert span is not None
-    assert (span.at, span.tokens) == (START + timedelta(seconds=3), 3)
+    assert (span.at, span.tokens) == (START + timedelta(seconds=2), 3)
 
 
 async def test_the_history_keeps_a_quarter_of_an_hour_and_hands_over_minutes() -> None:

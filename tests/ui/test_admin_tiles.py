@@ -13,7 +13,8 @@ from engine.types import Status
 from tests.engine.kit import service_on
 from ui.components.figures import Part, Tile
 from ui.i18n import language
-from ui.pages.admin.tiles import GIB, duration, last_minutes, machine, model, now
+from ui.pages.admin.tiles import GIB, duration, last_minutes, machine, now
+from ui.pages.admin.tiles_model import model
 
 ENGLISH, CHINESE = language("en"), language("zh")
 GPU = Gpu("H200", 100 * GIB, 40 * GIB, 30 * GIB, utilization=0.5, temperature_c=61, power_w=412.4)
@@ -112,7 +113,7 @@ def test_before_the_first_reading_it_says_so() -> None:
 def test_the_model_says_which_and_why() -> None:
     backend = ScriptedBackend(context_tokens=4096)
     backend.quantization = "nf4"
-    tiles = by_label(model(ENGLISH, backend))
+    tiles = by_label(model(ENGLISH, backend, 12.0))
     assert (tiles["Model"].value, tiles["Model"].note) == ("scripted", "A script plays the model.")
     assert (tiles["Quantisation"].value, tiles["Quantisation"].unit) == ("4", "bits, NF4")
-    assert (tiles["Context"].value, tiles["Places"].value) == ("4,096", "256")
+    assert (tiles["Context"].value, tiles["Slots"].value) == ("4,096", "0")

@@ -14,7 +14,7 @@ from ui.components.sidebar import Sidebar
 from ui.components.thread import Thread
 from ui.desk import Desk
 from ui.static_files import stylesheet
-from ui.theme import PAGES, page_visitor, prepare, say_for
+from ui.theme import PAGES, banner, page_visitor, prepare, say_for
 
 
 def register(desk: Desk) -> None:
@@ -37,6 +37,7 @@ def _build(desk: Desk, hub: Hub, conversation_id: str) -> None:
     with ui.element("div").classes("chat"):
         sidebar = Sidebar(say, visitor.user.name, links, desk.auth.form_token(visitor.session_id))
         with ui.element("main").classes("chat-main"):
+            banner(desk, say)
             thread = Thread(say)
             composer = Composer(say, visitor.user.id)
     view = ChatView(

@@ -16,6 +16,7 @@ from nicegui import ui
 from ui.auth import Visitor
 from ui.desk import Desk
 from ui.i18n import Language
+from ui.pages.admin.state import StateLine
 from ui.static_files import stylesheet
 from ui.theme import frame, heading, page_visitor, say_for
 
@@ -66,7 +67,13 @@ def administration(desk: Desk, *, active: str) -> Iterator[Administrator]:
     if not desk.auth.allowed(visitor, "admin"):
         raise HTTPException(403)
     say = say_for(visitor, ui.context.client.request)
-    parts = {"/admin": say("Now"), "/admin/people": say("People"), "/admin/audit": say("Audit trail")}
+    parts = {
+        "/admin": say("Now"),
+        "/admin/steer": say("Steer"),
+        "/admin/history": say("Over time"),
+        "/admin/people": say("People"),
+        "/admin/audit": say("Audit trail"),
+    }
     ui.add_head_html(stylesheet("admin.css"))
     with frame(desk, visitor, title=say("Server"), active="/admin") as column:
         column.classes("admin")
@@ -76,4 +83,5 @@ def administration(desk: Desk, *, active: str) -> Iterator[Administrator]:
                 link = ui.link(text, address)
                 if address == active:
                     link.props("aria-current=page")
+        StateLine(desk, say)
         yield Administrator(desk, visitor, say)
