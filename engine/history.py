@@ -36,6 +36,10 @@ class History:
                 self._unstored.get_nowait()
             self._unstored.put_nowait(minute)
 
+    def gaps(self) -> Sketch:
+        """The times between tokens of the last quarter of an hour."""
+        return merged(step.gaps for step in self.recent)
+
     async def next_minute(self) -> Span:
         """The next minute that nobody has taken yet, once it is over."""
         return await self._unstored.get()

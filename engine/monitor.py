@@ -11,7 +11,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from loguru import logger
@@ -22,6 +22,7 @@ from engine.hardware import Hardware
 from engine.history import History
 from engine.job import Outcome
 from engine.service import ChatService
+from engine.sketch import Sketch
 from engine.stalls import StallWatch
 from engine.types import Status
 
@@ -61,6 +62,7 @@ class Figures:
     queue: Spread | None  # from asking to running
     ended: Mapping[Status, int]
     refused: Mapping[str, int]  # by error code
+    gaps: Spread | None = None  # between two tokens
 
 
 Watcher = Callable[[Sample], None]
@@ -109,7 +111,8 @@ class Monitor:
     def figures(self) -> Figures:
         """The figures as of the newest sample, computed once for all who ask."""
         if self._figures is None or self._figures[0] is not self.now:
-            self._figures = self.now, figures(self.samples, self.service.recent, time.monotonic())
+            made = figures(self.samples, self.service.recent, time.monotonic())
+            self._figures = self.now, replace(made, gaps=_spread_of(self.history.gaps()))
         return self._figures[1]
 
     def sample(self, lag_s: float = 0.0) -> None:
@@ -198,6 +201,11 @@ def spread(values: Sequence[float]) -> Spread | None:
     """Median and 95th percentile; None of nothing."""
     ordered = sorted(values)
     return Spread(percentile(ordered, 0.5), percentile(ordered, 0.95)) if ordered else None
+
+
+def _spread_of(sketch: Sketch) -> Spread | None:
+    median, p95 = sketch.percentile(0.5), sketch.percentile(0.95)
+    return None if median is None or p95 is None else Spread(median, p95)
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:

@@ -53,11 +53,14 @@ def test_the_last_minutes_tell_errors_and_refusals_by_kind() -> None:
         queue=None,
         ended=Counter({Status.DONE: 5, Status.STOPPED: 1, Status.FAILED: 2, Status.TIMED_OUT: 1}),
         refused=Counter({"queue_full": 3, "something_new": 1}),
+        gaps=Spread(0.021, 0.045),
     )
     tiles = by_label(last_minutes(ENGLISH, figures))
     assert (tiles["Answered"].value, tiles["Answered"].note) == ("5", "1 stopped")
     assert (tiles["Errors"].value, tiles["Errors"].note, tiles["Errors"].tone) == ("3", "2 failed, 1 timed out", "bad")
     assert (tiles["Refused"].value, tiles["Refused"].note) == ("4", "3 queue full, 1 something_new")
+    between = tiles["Time between tokens"]
+    assert (between.value, between.unit, between.note) == ("21", "ms", "median; 95% within 45 ms")
     first_token = tiles["Time to first token"]
     assert (first_token.value, first_token.note) == ("0.5 s", "median; 95% within 2.25 s")
     assert tiles["Queue time"].value == "–"

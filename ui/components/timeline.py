@@ -33,7 +33,8 @@ class Chart:
 class Timeline(Element, component="timeline.js"):
     def __init__(self, say: Language) -> None:
         super().__init__()
-        self._props.update(times=[], charts=[], day=False, texts={"nothing": say("Nothing in this time.")})
+        texts = {"nothing": say("Nothing in this time."), "language": say.tag}
+        self._props.update(times=[], charts=[], day=False, texts=texts)
 
     def show(self, times: Sequence[datetime], charts: Sequence[Chart], *, day: bool) -> None:
         """`times` are the middles of the steps; `day`: the axis needs dates."""

@@ -19,9 +19,9 @@ class IntakeForm:
         with ui.element("div").classes("fields one"):
             self.note = ui.input(say("What people read meanwhile")).props(f'maxlength={LONGEST} autocomplete="off"')
         with ui.element("div").classes("buttons"):
-            self.pause = self._button(say("Pause"), "paused")
-            self.drain = self._button(say("Drain"), "draining")
-            self.resume = self._button(say("Resume"), "open")
+            self.pause = self._button(say("Pause"), "paused").props("outline")
+            self.drain = self._button(say("Drain"), "draining").props("outline")
+            self.resume = self._button(say("Resume"), "open").props("unelevated")
         with ui.element("ul").classes("soft hints"):
             for hint in (
                 say("Pause: what is new is refused with your words, also after a restart."),
@@ -37,7 +37,7 @@ class IntakeForm:
         async def press() -> None:
             await self._steer(mode)
 
-        return ui.button(text, on_click=press).props("no-caps unelevated").classes("plain")
+        return ui.button(text, on_click=press).props("no-caps").classes("plain")
 
     def _show(self, sample: Sample) -> None:
         mode, (state, reason) = self.desk.service.intake.mode, self.desk.service.state()

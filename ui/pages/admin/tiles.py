@@ -43,6 +43,7 @@ def last_minutes(say: Language, figures: Figures) -> list[Tile]:
     return [
         Tile(label=say("Answered"), value=say.number(figures.ended.get(Status.DONE, 0)), note=_ended(say, figures)),
         _spread(say, say("Time to first token"), figures.ttft),
+        _between(say, figures.gaps),
         _spread(say, say("Queue time"), figures.queue),
         Tile(label=say("Throughput"), value=say.number(figures.tokens_per_s, 1), unit=say("tokens/s")),
         Tile(
@@ -134,6 +135,19 @@ def _spread(say: Language, label: str, spread: Spread | None) -> Tile:
         return Tile(label=label, value=NOTHING, note=say("median"))
     note = say("median; 95% within {span}", span=duration(say, spread.p95_s))
     return Tile(label=label, value=duration(say, spread.median_s), note=note)
+
+
+def _between(say: Language, spread: Spread | None) -> Tile:
+    label = say("Time between tokens")
+    if spread is None:
+        return Tile(label=label, value=NOTHING, note=say("median"))
+    p95 = f"{say.number(1000 * spread.p95_s)} ms"
+    return Tile(
+        label=label,
+        value=say.number(1000 * spread.median_s),
+        unit="ms",
+        note=say("median; 95% within {span}", span=p95),
+    )
 
 
 def _ended(say: Language, figures: Figures) -> str:

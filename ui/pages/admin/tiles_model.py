@@ -43,7 +43,8 @@ def _cache(say: Language, backend: Backend) -> list[Tile]:
         Tile(
             label=say("KV cache"),
             value=say.number(100 * share, 0 if share >= 0.1 else 1),
-            unit=say("% of {n} tokens", n=say.number(use.room)),
+            unit="%",
+            note=say("of {n} tokens", n=say.number(use.room)),
             parts=(
                 Part(use.used / use.room, say("running {n}", n=say.number(use.used))),
                 Part(use.kept / use.room, say("kept {n}", n=say.number(use.kept)), "second"),
