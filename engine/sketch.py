@@ -39,16 +39,23 @@ class Sketch:
         return None
 
     def json(self) -> str:
-        return json.dumps({str(bucket): count for bucket, count in sorted(self.counts.items())}, separators=(",", ":"))
+        """The first bucket and the counts from it on: a list is read faster than an object with a key a bucket."""
+        if not self.counts:
+            return "[]"
+        first, last = min(self.counts), max(self.counts)
+        return json.dumps([first, *(self.counts[bucket] for bucket in range(first, last + 1))], separators=(",", ":"))
 
 
 def read(text: str) -> Sketch:
     """The sketch that `Sketch.json` wrote."""
-    return Sketch({int(bucket): count for bucket, count in json.loads(text).items()})
+    first, *counts = json.loads(text) or [0]
+    return Sketch({bucket: count for bucket, count in enumerate(counts, first) if count})
 
 
 def merged(sketches: Iterable[Sketch]) -> Sketch:
     whole = Sketch()
+    total = whole.counts
     for sketch in sketches:
-        whole.counts.update(sketch.counts)
+        for bucket, count in sketch.counts.items():
+            total[bucket] += count
     return whole

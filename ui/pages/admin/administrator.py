@@ -22,8 +22,8 @@ from ui.theme import frame, heading, page_visitor, say_for
 
 
 class Administrator:
-    def __init__(self, desk: Desk, visitor: Visitor, say: Language) -> None:
-        self.desk, self.visitor, self.say = desk, visitor, say
+    def __init__(self, desk: Desk, visitor: Visitor, say: Language, state: StateLine) -> None:
+        self.desk, self.visitor, self.say, self.state = desk, visitor, say, state
         self.client = ui.context.client
 
     @property
@@ -83,5 +83,4 @@ def administration(desk: Desk, *, active: str) -> Iterator[Administrator]:
                 link = ui.link(text, address)
                 if address == active:
                     link.props("aria-current=page")
-        StateLine(desk, say)
-        yield Administrator(desk, visitor, say)
+        yield Administrator(desk, visitor, say, StateLine(desk, say))

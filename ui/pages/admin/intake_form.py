@@ -61,6 +61,7 @@ class IntakeForm:
             if mode == "open":
                 self.note.value = ""
             self._show(self.desk.monitor.now)
+            self.admin.state.show(self.desk.monitor.now)
 
 
 def _item(text: str) -> None:

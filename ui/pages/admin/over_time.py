@@ -35,6 +35,7 @@ class OverTime:
     async def _choose(self) -> None:
         if self.admin.may():
             self.range = RANGES.get(str(self.choice.value), RANGES["live"])
+            self.timeline.classes("busy")
             await self._draw()
 
     def _tick(self, sample: Sample) -> None:
@@ -51,6 +52,7 @@ class OverTime:
         range, self._drawn = self.range, self._due(self.desk.monitor.now)
         steps = await self.ranges.steps(range)
         if range is self.range:  # nobody has chosen another one meanwhile
+            self.timeline.classes(remove="busy")
             self.timeline.show(steps.middles, charts(self.say, steps.spans), day=range.key == "week")
             self.download.props["href"] = "/admin/history.csv?" + urlencode({"range": range.key})
 

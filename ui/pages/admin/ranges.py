@@ -13,6 +13,10 @@ from engine.history import RECENT, STEP_S
 from engine.spans import Span, in_steps
 from ui.desk import Desk
 
+LATE = (
+    2  # steps at the end that are read again: the last one is under way, and its last minute is written a little late
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -57,13 +61,21 @@ class Ranges:
         async with self._lock:
             known = self._known.get(range.key)
             if known is None or known.since != since:
-                known = Steps(since, range.step_s, await self._read(range, since, until))
-                self._known[range.key] = known
+                known = self._known[range.key] = await self._read(range, since, until, known)
         return known
 
-    async def _read(self, range: Range, since: datetime, until: datetime) -> list[Span | None]:
+    async def _read(self, range: Range, since: datetime, until: datetime, known: Steps | None) -> Steps:
+        """Steps that were complete when they were read stay; only what came since is read."""
+        kept = self._kept(known, since) if known else []
+        begin = since + timedelta(seconds=range.step_s * len(kept))
         if range.stored:
-            spans: Sequence[Span] = await self._desk.store.samples.since(since - timedelta(minutes=1))
+            found: Sequence[Span] = await self._desk.store.samples.since(begin - timedelta(minutes=1))
         else:
-            spans = list(self._desk.monitor.history.recent)
-        return in_steps(spans, since=since, until=until, step_s=range.step_s)
+            found = list(self._desk.monitor.history.recent)
+        # In a thread: a week has ten thousand spans.
+        new = await asyncio.to_thread(in_steps, found, since=begin, until=until, step_s=range.step_s)
+        return Steps(since, range.step_s, [*kept, *new])
+
+    def _kept(self, known: Steps, since: datetime) -> list[Span | None]:
+        gone = round((since - known.since).total_seconds() / known.step_s)
+        return list(known.spans[gone:-LATE]) if 0 <= gone < len(known.spans) else []
