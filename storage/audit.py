@@ -27,9 +27,18 @@ class Audit:
         await self._database.write(lambda session: session.exec(sa.insert(AuditRow).values(**values)))
 
     async def list(
-        self, *, action: str = "", actor: str = "", limit: int = 100, cursor: str | None = None
+        self,
+        *,
+        action: str = "",
+        actor: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
     ) -> Page[AuditEntry]:
-        """Newest first. `action` may be a beginning: "review." finds all that reviewers did.
+        """Newest first. `action` may be a beginning: "review." finds all that reviewers did; actor "" is the server.
+
+        `since` is included, `until` is not.
 
         Raises ValueError for a cursor that is not one.
         """
@@ -41,8 +50,12 @@ class Audit:
         )
         if action:
             rows = rows.where(col(AuditRow.action).startswith(action, autoescape=True))
-        if actor:
+        if actor is not None:
             rows = rows.where(col(AuditRow.actor) == actor)
+        if since is not None:
+            rows = rows.where(col(AuditRow.at) >= since)
+        if until is not None:
+            rows = rows.where(col(AuditRow.at) < until)
 
         def work(session: Session) -> Page[AuditEntry]:
             return page(session.exec(rows).all(), limit, _entry, lambda row: [str(row.id)])

@@ -74,6 +74,7 @@ class UserRow(Base, table=True):
     last_seen_at: datetime | None = None
     system_prompt: str | None = text(default=None)  # for new conversations
     sampling: str | None = text(default=None)  # the same; JSON
+    max_requests: int | None = None  # None = as everybody
 
 
 class SessionRow(Base, table=True):
@@ -278,3 +279,39 @@ class OptionRow(Base, table=True):
     __tablename__ = "options"
     name: str = text(primary_key=True)
     value: str = text()
+
+
+class SampleRow(Base, table=True):
+    """A minute. Counts and sketches of durations are JSON: they are read whole and added up in Python."""
+
+    __tablename__ = "samples"
+    id: int | None = Field(default=None, primary_key=True)
+    at: datetime = Field(index=True)
+    seconds: float
+    running: float
+    running_peak: int
+    waiting: float
+    waiting_peak: int
+    tokens: int
+    ended: str = text()
+    refused: str = text()
+    ttft: str = text()
+    gaps: str = text()
+    queue: str = text()
+    cpu: float | None = None
+    memory: int | None = Field(default=None, sa_type=sa.BigInteger)
+    gpu: float | None = None
+    gpu_memory: int | None = Field(default=None, sa_type=sa.BigInteger)
+
+
+class InviteRow(Base, table=True):
+    """Deleted once it is used; the audit trail keeps who invited whom."""
+
+    __tablename__ = "invites"
+    id: str = text(primary_key=True)
+    token_hash: str = text(unique=True)
+    name: str = text()
+    role: str = text()
+    invited_by: str = text()
+    created_at: datetime
+    expires_at: datetime

@@ -29,6 +29,19 @@ class User:
     theme: str  # "light", "dark" or "" = the system's
     created_at: datetime
     last_seen_at: datetime | None
+    max_requests: int | None = None  # running and waiting at once; None = as everybody
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invite:
+    """A link that lets somebody make one account."""
+
+    id: str
+    name: str  # of the account; "" = the invited person chooses
+    role: UserRole
+    invited_by: str  # user name
+    created_at: datetime
+    expires_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +233,7 @@ __all__ = [
     "Hit",
     "Hold",
     "HoldKind",
+    "Invite",
     "Mark",
     "Note",
     "Page",

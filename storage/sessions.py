@@ -60,6 +60,19 @@ class Sessions:
         """A person's running sessions, the one used last first."""
         return await self._running(col(SessionRow.user_id) == user_id)
 
+    async def counts(self) -> dict[str, int]:
+        """How many sessions run, by user id; people without one are not in it."""
+        rows = (
+            sa.select(col(SessionRow.user_id), sa.func.count())
+            .where(col(SessionRow.expires_at) > datetime.now(UTC))
+            .group_by(col(SessionRow.user_id))
+        )
+
+        def work(session: DatabaseSession) -> dict[str, int]:
+            return {str(user_id): int(count) for user_id, count in session.connection().execute(rows)}
+
+        return await self._database.read(work)
+
     async def _running(self, *conditions: sa.ColumnElement[bool]) -> SignIns:
         rows = (
             select(SessionRow, UserRow)

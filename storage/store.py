@@ -19,7 +19,7 @@ list. Each carries a sentence that may be shown to people.
               password_hash(name) -> tuple[User, str] | None
               list() -> list[User] · count() -> int
               set_role(id, role) / set_disabled(id, flag) -> bool         False: the last administrator, or nobody
-              set_password(id, password_hash)
+              set_password(id, password_hash) · set_max_requests(id, most | None)
               set_preferences(id, *, language=None, theme=None)           None = leave as it is
               defaults(id) -> tuple[str | None, Sampling | None]          for new conversations; None = the server's
               set_defaults(id, *, system_prompt, sampling)
@@ -27,9 +27,15 @@ list. Each carries a sentence that may be shown to people.
     sessions  create(user_id, token_hash, agent, expires_at) -> Session
               find(token_hash) -> Session | None                    None too when expired or the account is disabled
               seen(id) · list(user_id) -> list[Session] · end(id) · end_all(user_id)
+              counts() -> dict[str, int]                                  running ones by user id
     api_keys  create(user_id, name, key_hash, prefix) -> ApiKey
               find(key_hash) -> tuple[ApiKey, User] | None                None too when the account is disabled
               list(user_id) -> list[ApiKey] · revoke(id, user_id) -> bool · seen(id)
+              everybodys() -> list[tuple[ApiKey, User]]
+    invites   create(token_hash, *, name, role, invited_by, expires_at) -> Invite
+              find(token_hash) -> Invite | None                           None too when used or over
+              accept(token_hash, name, password_hash) -> User | "taken" | "over"
+              list() -> list[Invite] · take_back(id) -> bool
     conversations
               create(user_id, *, title="", system_prompt=None, sampling=None) -> Conversation
               get(id, user_id) -> Conversation | None               None too when it is somebody else's or deleted
@@ -78,9 +84,11 @@ list. Each carries a sentence that may be shown to people.
     retention plan(days) -> dict[Kind, Due] · enforce(days) -> dict[Kind, int]
               hold(kind, target, *, reason, by) · release(kind, target) -> bool · holds() -> list[Hold]
     audit     add(actor, action, target="", detail="")
-              list(*, action="", actor="", limit=100, cursor=None) -> Page[AuditEntry]   action: its beginning
+              list(*, action="", actor=None, since=None, until=None, limit=100, cursor=None) -> Page[AuditEntry]
               readings(user_id, *, limit=50) -> list[Reading]       by whom exchanges of this person were opened
     options   get(name) -> str | None · set(name, value)                  what admins change live, kept over restarts
+    samples   add(span)                                             also lets go of what is too old
+              since(when) -> list[Span]                                   oldest first
 """
 
 from loguru import logger
@@ -93,9 +101,11 @@ from storage.erasures import Erasures
 from storage.exchanges import Exchanges
 from storage.feedback import FeedbackGiven
 from storage.idempotency import Idempotency
+from storage.invites import Invites
 from storage.options import Options
 from storage.retention import Retention
 from storage.reviews import Reviews
+from storage.samples import Samples
 from storage.schema import is_newest
 from storage.sessions import Sessions
 from storage.templates import Templates
@@ -126,6 +136,8 @@ class Store:
         self.retention = Retention(self._database)
         self.audit = Audit(self._database)
         self.options = Options(self._database)
+        self.samples = Samples(self._database)
+        self.invites = Invites(self._database)
 
     def open(self) -> None:
         """Make or migrate the database, and mark what a crash left unfinished as interrupted.

@@ -22,7 +22,7 @@ class Users:
     async def create(self, name: str, password_hash: str, role: UserRole) -> User | None:
         """Make an account. None: the name is taken, be it in other case."""
         try:
-            return await self._database.write(lambda session: _insert(session, name, password_hash, role))
+            return await self._database.write(lambda session: insert(session, name, password_hash, role))
         except sa.exc.IntegrityError:
             return None
 
@@ -33,7 +33,7 @@ class Users:
             lock(session)
             if session.exec(select(UserRow.id).where(col(UserRow.role) == "admin").limit(1)).first():
                 return None
-            return _insert(session, name, password_hash, "admin")
+            return insert(session, name, password_hash, "admin")
 
         try:
             return await self._database.write(work)
@@ -68,6 +68,10 @@ class Users:
 
     async def set_password(self, id: str, password_hash: str) -> None:
         await self._set(id, password_hash=password_hash)
+
+    async def set_max_requests(self, id: str, most: int | None) -> None:
+        """How many requests this person may have running and waiting at once; None = as everybody."""
+        await self._set(id, max_requests=most)
 
     async def set_preferences(self, id: str, *, language: str | None = None, theme: str | None = None) -> None:
         """Change what is given; None leaves it as it is, "" goes back to the browser's or system's."""
@@ -132,6 +136,7 @@ def user(row: UserRow) -> User:
         theme=row.theme,
         created_at=row.created_at,
         last_seen_at=row.last_seen_at,
+        max_requests=row.max_requests,
     )
 
 
@@ -141,7 +146,8 @@ def lock(session: Session) -> None:
         session.connection().exec_driver_sql("LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE")
 
 
-def _insert(session: Session, name: str, password_hash: str, role: UserRole) -> User:
+def insert(session: Session, name: str, password_hash: str, role: UserRole) -> User:
+    """Raises IntegrityError where the name is taken."""
     row = UserRow(
         id=new_id(),
         name=name,

@@ -17,7 +17,7 @@ from ui.api.errors import ApiError, error_response
 from ui.auth import Auth, Caller
 
 COOKIE = "qdesk_session"
-PUBLIC = frozenset({"/login", "/setup", "/livez", "/readyz", "/health"})
+PUBLIC = frozenset({"/login", "/setup", "/invite", "/livez", "/readyz", "/health"})
 PUBLIC_FOLDERS = ("/static/", f"/_nicegui/{nicegui.__version__}/")
 API = frozenset({"/v1", "/metrics", "/openapi.json"})
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})

@@ -16,17 +16,20 @@ from engine.errors import AccessEnded
 from engine.settings import Settings
 from engine.types import Status
 from ui.api.access import DISABLED
+from ui.banner import apply_stored_banner
 from ui.desk import Desk
 from ui.limits import apply_stored_limits
 from ui.retention import retain
+from ui.steering import apply_own_limits, apply_stored_intake
 
 DAY_S = 24 * 3600.0
 
 
 async def prepare(desk: Desk) -> None:
-    """What must be so before the first request: the first account, or the link that makes it, and the limits."""
+    """What must be so before the first request: the first account or the link to it, and what administrators set."""
     await desk.auth.open_setup(desk.settings.admin_password.get_secret_value())
-    await apply_stored_limits(desk)
+    for apply in (apply_stored_limits, apply_own_limits, apply_stored_intake, apply_stored_banner):
+        await apply(desk)
 
 
 class Life:
@@ -52,6 +55,7 @@ class Life:
             print(setup_link(self.desk.settings, self.desk.auth.setup_token), flush=True)
         background_tasks.create(self.desk.auth.keep_true(), name="sessions")
         background_tasks.create(self._retain(), name="retention")
+        background_tasks.create(self._keep_minutes(), name="samples")
         await self.desk.monitor.start()
         await self.desk.service.start()
 
@@ -77,6 +81,15 @@ class Life:
         await self.desk.monitor.stop()
         self.desk.auth.passwords.close()
         await asyncio.to_thread(self.desk.store.close)
+
+    async def _keep_minutes(self) -> None:
+        """Write down each minute of the monitor's, for ever. One that cannot be written is given up."""
+        while True:
+            minute = await self.desk.monitor.history.next_minute()
+            try:
+                await self.desk.store.samples.add(minute)
+            except Exception as error:
+                logger.warning("a minute's sample is not kept: {!r}", error)
 
     def _put_out(self, user_id: str) -> None:
         """Nothing of a disabled account goes on running or waiting, wherever it was disabled."""

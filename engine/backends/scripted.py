@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Sequence
 
+from engine.backends import CacheUse, StreamLook
 from engine.errors import BackendFailed, InvalidRequest
 from engine.titles import WISH
 from engine.types import (
@@ -29,6 +30,7 @@ from engine.types import (
 DEMO = {
     "fail before": "",
     "fail midway": "This answer breaks off",
+    "read slowly": "I have read it all.",
     "long": " ".join(f"word{i}" for i in range(2000)),
 }
 
@@ -43,6 +45,7 @@ class ScriptedBackend:
         self.answers: dict[str, str] = {}
         self.history: list[ChatRequest] = []
         self.active: Counter[str] = Counter()  # streams that are open, by request id
+        self.looks: dict[str, StreamLook] = {}  # of open streams, by request id
         self.trouble: str | None = None
         self._numbers: dict[str, int] = {}  # of the words that were tokenised
         self._going = asyncio.Event()
@@ -74,6 +77,7 @@ class ScriptedBackend:
         try:
             await self._going.wait()
             prompt_tokens = self.count_tokens(request.messages)
+            await self._read(request, prompt_tokens)
             if "fail before" in request.prompt:
                 raise BackendFailed("The script says to fail before the first token.")
             yield Started(prompt_tokens)
@@ -91,6 +95,24 @@ class ScriptedBackend:
             yield Done(reason, prompt_tokens, count)
         finally:
             del self.active[request.id]
+            self.looks.pop(request.id, None)
+
+    async def _read(self, request: ChatRequest, tokens: int) -> None:
+        """The prompt is there at once, unless it asks to be read slowly: a token every `pause_s`."""
+        slot = min(set(range(len(self.looks) + 1)) - {look.slot for look in self.looks.values()})
+        self.looks[request.id] = StreamLook(tokens, tokens, 0, slot)
+        for read in range(tokens if request.prompt.startswith("read slowly") else 0):
+            self.looks[request.id] = StreamLook(tokens, read, 0, slot)
+            await asyncio.sleep(self.pause_s)
+            await self._going.wait()
+        self.looks[request.id] = StreamLook(tokens, tokens, 0, slot)
+
+    def look(self, request_id: str) -> StreamLook | None:
+        return self.looks.get(request_id)
+
+    def cache_use(self) -> CacheUse | None:
+        used = sum(look.read_tokens for look in self.looks.values())
+        return CacheUse(used, 0, self.capacity * self.context_tokens, len(self.looks), self.capacity)
 
     def health(self) -> str | None:
         return self.trouble

@@ -1,6 +1,8 @@
+from pathlib import Path
+
 import pytest
 
-from storage import Store
+from storage import Store, audit
 from tests.storage.making import a_person, an_exchange
 
 
@@ -59,3 +61,22 @@ async def test_a_person_sees_who_opened_what_they_had_asked(store: Store) -> Non
     found = [(each.reader, each.title, each.prompt) for each in await store.audit.readings(ada.id)]
     assert found == [("root", "", "by key"), ("rita", "plan", "first")]
     assert len(await store.audit.readings(ada.id, limit=1)) == 1
+
+
+async def test_entries_are_found_by_time_and_the_server_has_no_name(store: Store) -> None:
+    await store.audit.add("ada", "user.create", "first")
+    await store.audit.add("", "retention.run", "second")
+    (second,), (first, _) = (await store.audit.list(actor="")).items, (await store.audit.list()).items[::-1]
+    assert (first.target, second.target) == ("first", "second")
+    assert (await store.audit.list(since=second.at)).items == [second]
+    assert (await store.audit.list(until=second.at)).items == [first]
+
+
+def test_no_code_changes_or_deletes_entries() -> None:
+    """Append-only: the row is known to its own file and to the schema, and that file inserts and selects alone."""
+    storage = Path(audit.__file__).parent
+    knowing = {path.name for path in storage.rglob("*.py") if "AuditRow" in path.read_text(encoding="utf-8")}
+    assert knowing - {"retention.py"} == {"audit.py", "models.py"}
+    source = Path(audit.__file__).read_text(encoding="utf-8")
+    assert not [word for word in ("sa.update", "sa.delete", "session.delete", "session.merge") if word in source]
+    assert {name for name in vars(audit.Audit) if not name.startswith("_")} == {"add", "list", "readings"}

@@ -6,8 +6,9 @@ import sqlalchemy as sa
 
 from engine.types import Status
 from storage import Store
+from storage.deleting import Due
 from storage.records import ExchangeFilter
-from storage.retention import Days, Due
+from storage.retention import Days
 from tests.storage.making import NOON, a_person, an_exchange, fill
 
 LATER = NOON + timedelta(days=30)

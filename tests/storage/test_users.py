@@ -132,3 +132,14 @@ async def test_what_new_conversations_begin_with_is_kept_with_the_account(store:
     assert await store.users.defaults(ada.id) == ("Be brief.", Sampling(temperature=0, stop=("完",)))
     await store.users.set_defaults(ada.id, system_prompt=None, sampling=None)
     assert await store.users.defaults(ada.id) == await store.users.defaults("nobody") == (None, None)
+
+
+async def test_a_person_may_have_a_limit_of_their_own(store: Store) -> None:
+    ada = await store.users.create("ada", "hash", "staff")
+    assert ada is not None
+    assert ada.max_requests is None
+    for most in (5, 0, None):
+        await store.users.set_max_requests(ada.id, most)
+        found = await store.users.get(ada.id)
+        assert found is not None
+        assert found.max_requests == most

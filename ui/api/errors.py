@@ -15,6 +15,7 @@ STATUS = {
     "user_limit": 429,
     "model_loading": 503,
     "engine_failed": 503,
+    "paused": 503,
     "draining": 503,
     "log_failed": 503,
     "storage_unavailable": 503,

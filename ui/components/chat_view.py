@@ -140,7 +140,10 @@ class ChatView:
         sentences = {
             "ready": "",
             "loading": say("The model is loading. You can write already; it answers when it is ready."),
-            "draining": say("The server is about to restart. Running answers are finished first."),
+            "stalled": say("Answers are slower than usual at the moment."),
+            "paused": service.intake.note or say("No questions are taken at the moment. You can write already."),
+            "draining": service.intake.note
+            or say("The server is about to restart. Running answers are finished first."),
             "failed": say("The model cannot answer at present: {reason}", reason=reason),
         }
         loading = service.loading if kind == "loading" else None

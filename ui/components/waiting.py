@@ -90,7 +90,7 @@ class WhenFree:
         waiting.send_now()
 
     def _free(self) -> int:
-        if self._service.trouble():
+        if self._service.intake.trouble():
             return 0
         limits = self._service.gate.limits
         return limits.concurrent + limits.waiting - self._service.gate.depth

@@ -20,7 +20,7 @@ from ui.components.waiting import Waiting, WhenFree
 from ui.desk import Desk
 from ui.pages import transfer
 from ui.static_files import stylesheet
-from ui.theme import PAGES, page_visitor, prepare, say_for
+from ui.theme import PAGES, banner, page_visitor, prepare, say_for
 
 
 def register(desk: Desk) -> None:
@@ -45,6 +45,7 @@ def _build(desk: Desk, hub: Hub, when_free: WhenFree, conversation_id: str) -> N
     with ui.element("div").classes("chat"):
         sidebar = Sidebar(say, visitor.user.name, links, desk.auth.form_token(visitor.session_id))
         with ui.element("div").classes("chat-main"):  # NiceGUI puts a <main> around it
+            banner(desk, say)
             thread = Thread(say)
             with ui.element("div").classes("above-composer"):
                 waiting = Waiting(say)

@@ -9,7 +9,7 @@ from alembic import op
 from sqlmodel.sql.sqltypes import UTCDateTime
 
 revision = "0005"
-down_revision = "0003"
+down_revision = "0004"
 
 
 def upgrade() -> None:

@@ -6,7 +6,6 @@ For administrators. Nothing is deleted before its count was shown and the button
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from fastapi import HTTPException
 from loguru import logger
 from nicegui import ui
 
@@ -14,10 +13,9 @@ from ui.components.data_table import Action, Column, DataTable, Row
 from ui.desk import Desk
 from ui.erasing import erase
 from ui.i18n import Language
-from ui.pages.admin.administrator import Administrator
+from ui.pages.admin.administrator import Administrator, administration
 from ui.retention import LONGEST_DAYS, days_now, keep_days, retain
-from ui.static_files import stylesheet
-from ui.theme import frame, heading, page_visitor, say_for
+from ui.theme import heading
 
 if TYPE_CHECKING:
     from storage.records import Hold, User
@@ -29,15 +27,7 @@ KINDS: "tuple[Kind, ...]" = ("exchanges", "audit", "samples")
 def register(desk: Desk) -> None:
     @ui.page("/review/retention")
     async def retention() -> None:
-        visitor = page_visitor()
-        if not desk.auth.allowed(visitor, "admin"):
-            raise HTTPException(403)
-        say = say_for(visitor, ui.context.client.request)
-        ui.add_head_html(stylesheet("admin.css"))
-        with frame(desk, visitor, title=say("Retention"), active="/review") as column:
-            column.classes("admin")
-            admin = Administrator(desk, visitor, say)
-            heading(say("Retention"), 1)
+        with administration(desk, active="/review/retention") as admin:
             await DaysForm(admin).build()
             await Holds(admin).build()
             await Erasing(admin).build()
