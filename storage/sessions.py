@@ -35,9 +35,9 @@ class Sessions:
                 expires_at=expires_at,
             )
             session.add(row)
+            session.flush()
             person = session.get_one(UserRow, user_id)
             person.last_seen_at = now
-            session.flush()
             return _session(row, person)
 
         return await self._database.write(work)
