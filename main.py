@@ -1,4 +1,4 @@
-"""Qdesk: settings -> store, backend, service -> faces -> one server. Nothing else happens here."""
+"""Qdesk: settings -> store, backend, service -> faces -> one server; with arguments, a command in the shell instead."""
 
 import sys
 
@@ -12,6 +12,7 @@ from storage import Store
 from storage.errors import StorageError
 from ui.api.all import register as register_api
 from ui.auth import Auth
+from ui.console.commands import run
 from ui.desk import Desk
 from ui.entry import Entry
 from ui.guard import Guard
@@ -43,13 +44,14 @@ def main() -> None:
     log_in_one_place()
     settings = load()
     log_in_one_place(settings.log_format)
-    with data_folder(settings.data_dir):
-        check_address(settings.host, settings.port)
-        try:
-            desk = build(settings)
-        except StorageError as error:
-            sys.exit(str(error))
-        serve(desk)
+    try:
+        if arguments := sys.argv[1:]:
+            sys.exit(run(arguments, settings, Store(settings.sqlalchemy_url)))
+        with data_folder(settings.data_dir):
+            check_address(settings.host, settings.port)
+            serve(build(settings))
+    except StorageError as error:
+        sys.exit(str(error))
 
 
 def serve(desk: Desk) -> None:
