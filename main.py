@@ -1,6 +1,13 @@
 """Qdesk: settings -> store, backend, service -> faces -> one server; with arguments, a command in the shell instead."""
 
+import asyncio
+import gc
+import signal
 import sys
+
+for number in (signal.SIGINT, signal.SIGTERM):  # until the server runs there is nothing to finish
+    signal.signal(number, lambda *_: sys.exit(0))
+gc.disable()  # what is imported stays; looking for garbage among it takes a seventh of the start
 
 from nicegui import app, ui
 
@@ -12,13 +19,12 @@ from storage import Store
 from storage.errors import StorageError
 from ui.api.all import register as register_api
 from ui.auth import Auth
-from ui.console.commands import run
 from ui.desk import Desk
 from ui.entry import Entry
 from ui.guard import Guard
 from ui.logs import log_in_one_place
 from ui.pages import account, admin, chat, login, review
-from ui.serving import Life
+from ui.serving import Life, prepare
 from ui.sockets import guard_sockets
 from ui.starting import check_address, data_folder
 from ui.static_files import STATIC
@@ -29,7 +35,7 @@ SHUTDOWN_S = 5  # for connections that are still open when every answer has ende
 
 def build(settings: Settings) -> Desk:
     """Join the parts: the store opens, the service is ready to load its model, the faces are registered."""
-    store = Store(settings.sqlalchemy_url)
+    store = Store(settings.sqlalchemy_url, goes_on=settings.on_log_failure == "warn")
     store.open()
     service = ChatService(settings, create_backend(settings), store.exchanges)
     desk = Desk(settings, service, store, Auth(store, settings), Monitor(service))
@@ -41,15 +47,21 @@ def build(settings: Settings) -> Desk:
 
 
 def main() -> None:
+    gc.freeze()
+    gc.enable()
     log_in_one_place()
     settings = load()
     log_in_one_place(settings.log_format)
     try:
         if arguments := sys.argv[1:]:
+            from ui.console.commands import run  # a server does without, and starts the sooner
+
             sys.exit(run(arguments, settings, Store(settings.sqlalchemy_url)))
         with data_folder(settings.data_dir):
             check_address(settings.host, settings.port)
-            serve(build(settings))
+            desk = build(settings)
+            asyncio.run(prepare(desk))
+            serve(desk)
     except StorageError as error:
         sys.exit(str(error))
 

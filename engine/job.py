@@ -7,10 +7,11 @@ nothing of the gate or of backends; `engine/service.py` moves it along. Lives on
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from engine.errors import EngineError
+from engine.sketch import Sketch
 from engine.types import ChatRequest, Delta, Done, Event, Exchange, FinishReason, Logprob, Started, Status
 
 
@@ -47,6 +48,7 @@ class Outcome:
     completion_tokens: int
     prompt_tokens: int = 0
     finish_reason: FinishReason | None = None
+    gaps: Sketch = field(default_factory=Sketch)  # between tokens
 
 
 class Job:
@@ -67,7 +69,9 @@ class Job:
         self.first_token_s: float | None = None
         self.finished_s: float | None = None
         self.on_watched: Callable[[bool], None] | None = None  # told when the first follower comes and the last goes
+        self.gaps = Sketch()  # seconds between tokens
         self._origin_s = time.monotonic()
+        self._told_s = 0.0  # age at the last delta
         self._followers: set[asyncio.Event] = set()
         self._closed = asyncio.Event()
 
@@ -149,8 +153,12 @@ class Job:
             case Started(prompt_tokens, cached_tokens):
                 self.prompt_tokens, self.cached_tokens = prompt_tokens, cached_tokens
             case Delta(text, tokens, logprobs):
+                now_s = self.age_s
                 if self.first_token_s is None:
-                    self.first_token_s = self.age_s
+                    self.first_token_s = now_s
+                elif tokens:
+                    self.gaps.add((now_s - self._told_s) / tokens, tokens)
+                self._told_s = now_s
                 self.completion_tokens += tokens
                 if text or logprobs:
                     self.deltas.append(text)
@@ -215,6 +223,7 @@ class Job:
             completion_tokens=self.completion_tokens,
             prompt_tokens=self.prompt_tokens,
             finish_reason=self.finish_reason,
+            gaps=self.gaps,
         )
 
     def _notify(self) -> None:

@@ -12,7 +12,6 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from typing import Literal
 
 from loguru import logger
 
@@ -20,47 +19,39 @@ from engine.backends import Backend
 from engine.errors import BackendFailed, EngineError, InvalidRequest, NotReady
 from engine.fitting import fitted
 from engine.gate import Gate, Limits, Ticket
+from engine.intake import Intake, State
 from engine.job import Job, Outcome
 from engine.progress import console
 from engine.recording import Recorder, Recording
 from engine.settings import Settings
+from engine.spare import SpareTime
 from engine.types import ChatRequest, Exchange, Progress, Status
 
 SAVE_EVERY_S = 1.0  # a running answer's text so far goes into its row this often
 ENDING_S = 10.0  # a stopping server waits no longer than this for a backend that does not let go of its streams
 RECENT = 10_000  # finished requests kept for the figures on the admin page
 
-State = Literal["loading", "ready", "failed", "draining"]
-STATES: dict[str, State] = {  # by the code of what is told to those who ask
-    "model_loading": "loading",
-    "draining": "draining",
-    "engine_failed": "failed",
-    "log_failed": "failed",
-}
-
 
 class ChatService:
     def __init__(self, settings: Settings, backend: Backend, recorder: Recorder) -> None:
-        self.settings = settings
-        self.backend = backend
-        self.recorder = recorder
+        self.settings, self.backend, self.recorder = settings, backend, recorder
         self._recording = Recording(recorder)
         self._must_log = settings.on_log_failure == "refuse"
+        self.intake = Intake(settings, backend, recorder)
         self.gate = Gate(
             Limits(settings.max_concurrent_requests, settings.max_waiting_requests, settings.max_requests_per_user)
         )
+        self.spare = SpareTime(backend, self.gate)
         self.max_new_tokens = settings.max_new_tokens
         self.jobs: dict[str, Job] = {}  # those whose final row is not written yet, in order of arrival
         self.recent: deque[Outcome] = deque(maxlen=RECENT)
         self.refused: Counter[str] = Counter()  # by error code
         self.on_outcome: list[Callable[[Outcome], None]] = []  # told of every request that has ended, once
         self.generated_tokens = 0
-        self.loading = Progress("starting")
-        self._state: State = "loading"
-        self._failure = ""
+        self.load_s: float | None = None  # how long the model took to load
         self._tickets: dict[Ticket, Job] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._endings: dict[str, Status] = {}  # jobs told to end, and as what
+        self._endings: dict[str, tuple[Status, EngineError | None]] = {}  # jobs told to end, as what, and why
         self._admitted: dict[str, asyncio.Event] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -68,23 +59,24 @@ class ChatService:
 
     async def start(self) -> None:
         """Load the backend. Never raises: a failure is kept, logged, and told to everybody who asks."""
-        if self._state != "loading":  # it was stopped before it came to this
+        if not self.intake.is_loading:  # it was stopped before it came to this
             return
+        began = time.monotonic()
         try:
-            await self.backend.start(console(self._report))
+            await self.backend.start(console(self.intake.report))
         except EngineError as error:
-            self._fail(str(error))
+            self.intake.fail(str(error))
         except Exception as error:
-            self._fail(f"The model could not be loaded: {error}", error)
+            self.intake.fail(f"The model could not be loaded: {error}", error)
         else:
-            if self._state == "loading":
-                self._state = "ready"
+            self.load_s = time.monotonic() - began
+            self.intake.loaded()
             self.change_limits(self.gate.limits)  # the capacity is known only now
             logger.info("ready: {} ({})", self.backend.model, self.backend.reason)
 
     async def stop(self) -> None:
         """Refuse what is new, let answers finish for `drain_s`, end the rest, and free the backend."""
-        self._state = "draining"
+        self.intake.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(self.settings.drain_s):
                 await self._all_closed()
@@ -95,25 +87,13 @@ class ChatService:
                 await self._all_closed()
         await self.backend.stop()
 
-    def state(self) -> tuple[State, str]:
-        """Where the service stands, and the reason in one sentence where it cannot answer."""
-        trouble = self.trouble()
-        return (STATES[trouble.code], str(trouble)) if trouble else ("ready", "")
+    @property
+    def loading(self) -> Progress:
+        return self.intake.loading
 
-    def trouble(self) -> NotReady | None:
-        """What a request would be refused with now, whatever it asks."""
-        match self._state:
-            case "loading":
-                reason = f"The model is loading ({self.loading.stage})."
-                return NotReady(reason, code="model_loading", retry_after_s=5)
-            case "draining":
-                reason = "The server is going down; it takes no new requests."
-                return NotReady(reason, code="draining", retry_after_s=self.settings.drain_s)
-        if reason := self._failure or self.backend.health() or "":
-            return NotReady(reason, code="engine_failed")
-        if self._must_log and (reason := self.recorder.health() or ""):
-            return NotReady(f"The log cannot be written, so nothing is answered: {reason}", code="log_failed")
-        return None
+    def state(self) -> tuple[State, str]:
+        """Where the service stands, and the reason in one sentence where it is not ready."""
+        return self.intake.state(len(self.jobs))
 
     # --- requests ---
 
@@ -128,6 +108,7 @@ class ChatService:
             for request in requests:
                 self._check(request)
                 tickets.append(self.gate.enter(request.person, time.monotonic()))
+            await self.spare.give_way()
             fit = [await fitted(request, self.backend, self.max_new_tokens) for request in requests]
             for request in fit:
                 self._check(request)  # again: the world may have changed while the tokens were counted
@@ -144,19 +125,28 @@ class ChatService:
 
     def check_open(self) -> None:
         """Raise NotReady while no request at all is taken, before anything is made ready for one."""
-        if refusal := self.trouble():
+        if refusal := self.intake.trouble():
             self.refused[refusal.code] += 1
             raise refusal
 
-    def end(self, job: Job, status: Status) -> None:
+    def end(self, job: Job, status: Status, because: EngineError | None = None) -> None:
         """End a job that is waiting or running, as what `status` says; it keeps its text so far."""
         if job.id in self._tasks and job.id not in self._endings:
-            self._endings[job.id] = status
+            self._endings[job.id] = (status, because)
             self._tasks[job.id].cancel()
 
     def stop_job(self, job: Job) -> None:
         """What a person's Stop or Leave does."""
         self.end(job, Status.CANCELLED if job.status is Status.QUEUED else Status.STOPPED)
+
+    def move_to_front(self, job: Job) -> bool:
+        """Make a waiting job the next to run. False: it does not wait any more."""
+        ticket = next((ticket for ticket, known in self._tickets.items() if known is job), None)
+        if ticket is None or ticket.admitted_at is not None:
+            return False
+        self.gate.move_to_front(ticket)
+        self._let_in([])
+        return True
 
     def change_limits(self, limits: Limits) -> None:
         """Set other limits at once. Nobody who is inside is put out."""
@@ -173,7 +163,7 @@ class ChatService:
         task = asyncio.create_task(self._run(job, ticket), name=f"job {job.id}")
         self._tasks[job.id] = task
         task.add_done_callback(lambda task: self._ended(job, ticket, task))
-        if request.source == "page" or request.outlives:
+        if request.source != "api" or request.outlives:  # other programs end theirs themselves
             self._end_when_abandoned(job)
         self._let_in([ticket] if ticket.admitted_at is not None else [])
         return job
@@ -223,13 +213,13 @@ class ChatService:
     def _how_it_ended(self, job: Job, task: asyncio.Task[None]) -> tuple[Status, EngineError | None]:
         told = self._endings.get(job.id)
         if task.cancelled():
-            return told or Status.INTERRUPTED, None
+            return told or (Status.INTERRUPTED, None)
         match task.exception():
             case None:
                 return Status.DONE, None
             case error if told:
                 logger.opt(exception=error).warning("request {} failed while it was being ended", job.id)
-                return told, None
+                return told
             case TimeoutError() if job.age_s >= self.settings.request_timeout_s:
                 limit = self.settings.request_timeout_s
                 return Status.TIMED_OUT, EngineError(f"The answer was not ready within {limit:g} seconds.")
@@ -274,7 +264,7 @@ class ChatService:
     def _check(self, request: ChatRequest) -> None:
         if request.id in self.jobs:
             raise InvalidRequest(f"Request {request.id} is being answered already.", param="id")
-        if trouble := self.trouble():
+        if trouble := self.intake.trouble():
             raise trouble
 
     async def _be_in_the_log(self, row: "asyncio.Future[None] | None") -> None:
@@ -286,11 +276,3 @@ class ChatService:
         while self._tasks or self._closing:
             await asyncio.wait([*self._tasks.values(), *self._closing])
             await asyncio.sleep(0)  # done callbacks run in the loop's next turn
-
-    def _report(self, progress: Progress) -> None:
-        self.loading = progress
-
-    def _fail(self, reason: str, error: Exception | None = None) -> None:
-        if self._state == "loading":  # else it was stopped while it loaded, and that is no failure
-            logger.opt(exception=error).error("{}", reason)
-            self._state, self._failure = "failed", reason

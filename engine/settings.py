@@ -58,6 +58,11 @@ class Settings(BaseSettings):
         "refuse", description="What to do with new requests while the log cannot be written."
     )
 
+    self_erase: Literal["request", "now"] = Field(
+        "request", description="A person who erases what they wrote asks an administrator, or erases it for good."
+    )
+    show_reviews: bool = Field(True, description="Whether people see on their account page who read their exchanges.")
+
     backend: Literal["qwen2", "remote", "scripted"] = Field(
         "qwen2", description="Where answers come from: the engine in this process, another server, or a script."
     )
@@ -74,13 +79,22 @@ class Settings(BaseSettings):
         json_schema_extra={"allowed": "auto, cpu, cuda or cuda:N"},
         description="What the engine computes on; `auto` takes CUDA where there is any.",
     )
-    quantize: Literal["nf4", "none"] = Field("nf4", description="4-bit NormalFloat weights, or bfloat16 as they are.")
+    quantize: Literal["nf4", "none"] = Field(
+        "nf4", description="4-bit NormalFloat weights, or the model's as they are."
+    )
     threads: int = Field(0, ge=0, le=256, description="CPU threads of the engine; 0 is one a physical core.")
     kv_cache_mb: int = Field(
         0,
         ge=0,
         description="Memory for keys and values of conversations, in MiB; 0 is max_concurrent_requests and six more of "
         "max_context_tokens each, but at most half of the free memory.",
+    )
+    lookup_tokens: int = Field(
+        7,
+        ge=0,
+        le=64,
+        description="Tokens of an answer that the engine may guess at once from what was said before, while that is "
+        "quicker; the answer stays the same. 0 guesses none.",
     )
     system_prompt: str = Field(
         "You are a helpful assistant.", description="System prompt of conversations that set none; may be empty."
@@ -167,6 +181,8 @@ def allowed(field: FieldInfo) -> str:
     if get_origin(field.annotation) is Literal:
         *others, last = get_args(field.annotation)
         return f"{', '.join(others)} or {last}"
+    if field.annotation is bool:
+        return "true or false"
     if field.annotation in (int, float):
         kind = "a whole number" if field.annotation is int else "a number"
         return f"{kind} {_range(field)}"

@@ -5,7 +5,7 @@ Knows nothing of queues, models, HTTP or SQL. Times are aware UTC datetimes; dur
 
 import math
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -14,7 +14,7 @@ from typing import Literal
 from engine.errors import InvalidRequest
 
 Role = Literal["system", "user", "assistant", "text"]  # a lone "text" is no conversation, but to be continued as it is
-Source = Literal["page", "api"]
+Source = Literal["page", "api", "import", "review"]  # import: brought from a file; review: a reviewer runs it again
 FinishReason = Literal["stop", "length"]
 
 
@@ -45,6 +45,16 @@ def new_id() -> str:
 class Message:
     role: Role
     content: str
+
+
+def asked(messages: Sequence[Message]) -> str:
+    """What was asked: the text of the last message that is not the beginning of the answer."""
+    return next((one.content for one in reversed(messages) if one.role != "assistant"), messages[-1].content)
+
+
+def opening(messages: Sequence[Message]) -> str:
+    """The beginning of the answer, with which messages that end with the assistant's ask to go on; else ""."""
+    return messages[-1].content if messages[-1].role == "assistant" else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +107,9 @@ class ChatRequest:
 
     `person` is the id of the account that asks and is what fairness and the per-person limit go by; None is the
     operator's fixed key, which only the gate as a whole bounds.
+
+    Messages that end with the assistant's hold the beginning of the answer: it is gone on with where it stops, and what
+    comes is the new text alone.
     """
 
     messages: tuple[Message, ...]
@@ -104,7 +117,7 @@ class ChatRequest:
     person: str | None
     source: Source
     conversation_id: str | None = None
-    parent_id: str | None = None  # the exchange before this one in the conversation's tree
+    parent_id: str | None = None  # the exchange before this one in its tree; in a review, the one that is run again
     id: str = field(default_factory=new_id)
     end_user: str = ""  # whom a program asks for, as it names them
     metadata: tuple[tuple[str, str], ...] = ()  # what a program wants to find again in the log
@@ -118,8 +131,7 @@ class ChatRequest:
 
     @property
     def prompt(self) -> str:
-        """The last message's text: what was asked."""
-        return self.messages[-1].content
+        return asked(self.messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +216,16 @@ class Exchange:
 
     @property
     def prompt(self) -> str:
-        return self.messages[-1].content
+        return asked(self.messages)
+
+    @property
+    def opening(self) -> str:
+        """What an earlier exchange answered, and this one goes on with; "" for most."""
+        return opening(self.messages)
+
+    @property
+    def whole_answer(self) -> str:
+        return self.opening + self.answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,3 +238,10 @@ class ExchangeFilter:
     status: Status | None = None
     source: Source | None = None
     text: str = ""
+    model: str | None = None
+    rating: Literal[1, -1] | None = None  # what the person thought of the answer
+    label: str | None = None  # one that reviewers gave
+    assignee: str | None = None  # user id of the reviewer who is to look at it and has not done so yet
+    reviewed: bool | None = None  # whether a reviewer is done with it; reruns need no review and are neither
+    cut_off: bool = False  # only what did not come to an end of its own: failed, ended, or at the token limit
+    long_wait: bool = False  # only what waited 10 seconds or longer for its turn

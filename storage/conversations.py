@@ -1,25 +1,29 @@
 """People's conversations. Every method but `create` takes the owner's id and sees nobody else's and nothing deleted.
 
 A conversation is a tree: each exchange names the one before it as its `parent_id`, and `head_id` is the end of the
-branch that is shown. A parent that retention has taken is simply missing; its children are roots then.
+branch that is shown. A parent that retention has taken is simply missing; its children are roots then. What is done
+with single turns is in storage/turns.py.
 
 Deleting hides a conversation from its owner and can be undone by `restore`. The log keeps its exchanges, so reviewers
 still find them, until `exchanges.delete_before` takes them.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import sqlalchemy as sa
 from sqlmodel import Session, col, select
 
 from engine.types import Exchange, Sampling, new_id
 from storage.database import Database
-from storage.exchanges import in_conversation
-from storage.models import ConversationRow, ExchangeTable
+from storage.models import Base, ConversationRow, ExchangeTable
 from storage.paging import before, page
-from storage.records import Conversation, Hit, Page
-from storage.rows import sampling_from_json, sampling_to_json, to_exchange
+from storage.records import Conversation, Hit, Page, Shelf
+from storage.rows import sampling_from_json, sampling_to_json, to_values
 from storage.search import contains, in_rows, snippet, words
+from storage.turns import is_removed, own, visible
 
 list_ = list  # the method `list` hides the type inside the class
 
@@ -27,26 +31,27 @@ list_ = list  # the method `list` hides the type inside the class
 class Conversations:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._unwritten: dict[str, Conversation] = {}  # made while the database is in trouble
 
     async def create(
         self, user_id: str, *, title: str = "", system_prompt: str | None = None, sampling: Sampling | None = None
     ) -> Conversation:
-        def work(session: Session) -> Conversation:
-            now = datetime.now(UTC)
-            row = ConversationRow(
-                id=new_id(),
-                user_id=user_id,
-                title=title,
-                system_prompt=system_prompt,
-                sampling=_json(sampling),
-                created_at=now,
-                updated_at=now,
-            )
-            session.add(row)
-            session.flush()
-            return _conversation(row)
-
-        return await self._database.write(work)
+        now = datetime.now(UTC)
+        values: dict[str, Any] = {
+            "id": new_id(),
+            "user_id": user_id,
+            "title": title,
+            "system_prompt": system_prompt,
+            "sampling": _json(sampling),
+            "created_at": now,
+            "updated_at": now,
+        }
+        conversation = _conversation(ConversationRow(**values))
+        writing = await self._database.keep(lambda session: session.add(ConversationRow(**values)))
+        if not writing.done():
+            self._unwritten[conversation.id] = conversation
+            writing.add_done_callback(lambda _: self._unwritten.pop(conversation.id))
+        return conversation
 
     async def get(self, id: str, user_id: str) -> Conversation | None:
         """None too when it is somebody else's or deleted."""
@@ -56,13 +61,17 @@ class Conversations:
             row = session.exec(rows).first()
             return _conversation(row) if row else None
 
-        return await self._database.read(work)
+        made = self._unwritten.get(id)
+        return made if made and made.user_id == user_id else await self._database.read(work)
 
-    async def list(self, user_id: str, *, limit: int = 100, cursor: str | None = None) -> Page[Conversation]:
-        """The one with the newest exchange first. Raises ValueError for a cursor that is not one."""
+    async def list(
+        self, user_id: str, *, limit: int = 100, cursor: str | None = None, shelf: Shelf | None = None
+    ) -> Page[Conversation]:
+        """The one with the newest exchange first; of one shelf, or of all. Raises ValueError for a cursor that is not
+        one."""
         rows = (
             select(ConversationRow)
-            .where(*_visible(user_id), *before(ConversationRow.updated_at, ConversationRow.id, cursor))
+            .where(*_visible(user_id), *before(ConversationRow.updated_at, ConversationRow.id, cursor), *_on(shelf))
             .order_by(col(ConversationRow.updated_at).desc(), col(ConversationRow.id).desc())
             .limit(limit + 1)
         )
@@ -74,15 +83,40 @@ class Conversations:
         return await self._database.read(work)
 
     async def rename(self, id: str, user_id: str, title: str) -> bool:
-        return await self._change(id, user_id, title=title)
+        return await self._change(id, user_id, title=title, titled=True)
+
+    async def entitle(self, id: str, user_id: str, title: str) -> bool:
+        """The model's title; False where a person has given one meanwhile."""
+        change = sa.update(ConversationRow).where(*_own(id, user_id), ~col(ConversationRow.titled))
+        return await self._update(change.values(title=title, titled=True))
+
+    async def pin(self, id: str, user_id: str, pinned: bool) -> bool:
+        return await self._change(id, user_id, pinned=pinned)
+
+    async def archive(self, id: str, user_id: str, archived: bool) -> bool:
+        return await self._change(id, user_id, archived_at=datetime.now(UTC) if archived else None)
+
+    async def move(self, id: str, user_id: str, folder: str) -> bool:
+        """Into a folder, which there is from then on; "" is none."""
+        return await self._change(id, user_id, folder=folder)
+
+    async def rename_folder(self, user_id: str, name: str, new_name: str) -> int:
+        """Returns how many conversations are in it; "" as the new name takes them out, and the folder is gone."""
+        change = sa.update(ConversationRow).where(*_visible(user_id), col(ConversationRow.folder) == name)
+        return await self._database.write(
+            lambda session: session.exec(change.values(folder=new_name)).rowcount if name else 0
+        )
 
     async def configure(self, id: str, user_id: str, *, system_prompt: str | None, sampling: Sampling | None) -> bool:
         """Set both; None goes back to the server's."""
         return await self._change(id, user_id, system_prompt=system_prompt, sampling=_json(sampling))
 
-    async def set_head(self, id: str, user_id: str, exchange_id: str) -> bool:
-        """Show the branch that ends with this exchange, and move the conversation to the top of the list."""
-        return await self._change(id, user_id, head_id=exchange_id, updated_at=datetime.now(UTC))
+    async def set_head(self, id: str, user_id: str, exchange_id: str, *, used: bool = True) -> bool:
+        """Show the branch that ends with this exchange; `used` also moves the conversation to the top of the list."""
+        at = {"updated_at": datetime.now(UTC)} if used else {}
+        change = sa.update(ConversationRow).where(*_own(id, user_id)).values(head_id=exchange_id, **at)
+        writing = await self._database.keep(lambda session: session.exec(change).rowcount == 1)
+        return not writing.done() or writing.result()
 
     async def delete(self, id: str, user_id: str) -> bool:
         """Hide it from its owner. Its exchanges stay in the log."""
@@ -98,11 +132,57 @@ class Conversations:
         return await self._update(change.values(deleted_at=None))
 
     async def exchanges(self, id: str, user_id: str) -> list_[Exchange]:
-        """The whole tree, oldest first; empty when it is somebody else's or deleted."""
-        own = sa.exists().where(*_own(id, user_id))
-        return await self._database.read(
-            lambda session: [to_exchange(row) for row in session.exec(in_conversation(id).where(own))]
-        )
+        """The whole tree without what was removed, oldest first; empty when it is somebody else's or deleted."""
+
+        def work(session: Session) -> list_[Exchange]:
+            conversation = own(session, id, user_id)
+            return visible(session, conversation) if conversation else []
+
+        return await self._database.read(work)
+
+    async def take_in(
+        self,
+        user_id: str,
+        exchanges: Sequence[Exchange],
+        *,
+        title: str,
+        updated_at: datetime,
+        system_prompt: str | None = None,
+        sampling: Sampling | None = None,
+        folder: str = "",
+        pinned: bool = False,
+        archived: bool = False,
+        head_id: str | None = None,
+    ) -> str:
+        """Make a conversation from what was written elsewhere, all of it or nothing; return its id.
+
+        The exchanges become this person's, of this conversation and of the source `import`, whatever they say.
+        """
+        id, now = new_id(), datetime.now(UTC)
+        rows = [to_values(replace(one, person=user_id, conversation_id=id, source="import")) for one in exchanges]
+
+        def work(session: Session) -> str:
+            row = ConversationRow(
+                id=id,
+                user_id=user_id,
+                title=title,
+                titled=True,
+                system_prompt=system_prompt,
+                sampling=_json(sampling),
+                folder=folder,
+                pinned=pinned,
+                archived_at=now if archived else None,
+                head_id=head_id,
+                created_at=now,
+                updated_at=updated_at,
+            )
+            session.add(row)
+            session.flush()
+            if rows:
+                session.connection().execute(_INSERT, rows)
+            return id
+
+        return await self._database.write(work)
 
     async def search(self, user_id: str, text: str, *, limit: int = 30) -> list_[Hit]:
         """Conversations whose title, or one of whose exchanges, holds every word of `text`; newest first.
@@ -118,6 +198,7 @@ class Conversations:
             .where(
                 col(ExchangeTable.conversation_id) == col(ConversationRow.id),
                 *in_rows(text, sqlite=sqlite),
+                ~is_removed(),
             )
             .scalar_subquery()
         )
@@ -147,6 +228,19 @@ def _visible(user_id: str) -> list_[sa.ColumnElement[bool]]:
     return [col(ConversationRow.user_id) == user_id, col(ConversationRow.deleted_at).is_(None)]
 
 
+def _on(shelf: Shelf | None) -> list_[sa.ColumnElement[bool]]:
+    archived = col(ConversationRow.archived_at).is_not(None)
+    kept = sa.or_(col(ConversationRow.pinned), col(ConversationRow.folder) != "")
+    match shelf:
+        case "archived":
+            return [archived]
+        case "kept":
+            return [~archived, kept]
+        case "recent":
+            return [~archived, ~kept]
+    return []
+
+
 def _own(id: str, user_id: str) -> list_[sa.ColumnElement[bool]]:
     return [col(ConversationRow.id) == id, *_visible(user_id)]
 
@@ -170,4 +264,12 @@ def _conversation(row: ConversationRow) -> Conversation:
         head_id=row.head_id,
         created_at=row.created_at,
         updated_at=row.updated_at,
+        titled=row.titled,
+        pinned=row.pinned,
+        folder=row.folder,
+        archived=row.archived_at is not None,
+        forked_from=row.forked_from,
     )
+
+
+_INSERT = sa.insert(Base.metadata.tables["exchanges"])

@@ -13,8 +13,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from engine.errors import EngineError
 from engine.types import new_id
 from ui.api.errors import ApiError, error_response
+from ui.api.faults import refused
 from ui.guard import is_api
 
 QUIET = ("/static/", "/_nicegui", "/livez", "/readyz", "/health", "/metrics", "/favicon.ico")
@@ -48,6 +50,8 @@ class Entry:
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         began, status = time.perf_counter(), 0
+        # HEAD is answered as GET everywhere; what serves the connection knows that it was HEAD and sends no body.
+        asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
@@ -60,7 +64,12 @@ class Entry:
             await send(message)
 
         try:
-            await self.app(scope, receive, send_with_headers)
+            await self.app(asked, receive, send_with_headers)
+        except EngineError as error:  # it was not even found out who asks
+            logger.warning("request {} is refused: {}", scope["state"]["request_id"], error)
+            if status:
+                raise
+            await refused(scope, error)(scope, receive, send_with_headers)
         except Exception:
             logger.exception("request {} failed", scope["state"]["request_id"])
             if status:

@@ -5,6 +5,7 @@ Knows the names of the backends and nothing of how they work: each one's heavy i
 """
 
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from engine.settings import Settings
@@ -61,6 +62,41 @@ class KnowsMemory(Protocol):
 
     weights_bytes: int
     cache_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLook:
+    """How far a stream is: how many of its prompt's tokens are read, and where it lies in the KV cache."""
+
+    prompt_tokens: int
+    read_tokens: int  # of the prompt, those from the prefix cache included
+    cached_tokens: int  # of the prompt, taken from the prefix cache
+    slot: int | None  # None while it has none
+
+
+@runtime_checkable
+class KnowsStreams(Protocol):
+    """What a backend may also have: a look at one open stream, by its request's id; None where there is none."""
+
+    def look(self, request_id: str) -> StreamLook | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CacheUse:
+    """The KV cache, in tokens: of running sequences, kept of those that have ended, and all that there is room for."""
+
+    used: int
+    kept: int
+    room: int
+    slots_used: int
+    slots: int
+
+
+@runtime_checkable
+class KnowsCache(Protocol):
+    """What a backend may also have: how full its KV cache is; None while nothing is loaded."""
+
+    def cache_use(self) -> CacheUse | None: ...
 
 
 def create_backend(settings: Settings) -> Backend:

@@ -10,9 +10,11 @@ from typing import Any
 import httpx
 
 from engine.errors import BackendFailed, EngineError, InvalidRequest, QueueFull
-from engine.types import ChatRequest, Delta, Done, Event, FinishReason, Logprob, Sampling, Started
+from engine.types import ChatRequest, Delta, Done, Event, FinishReason, Logprob, Sampling, Started, opening
 
 EXTRAS = ("top_k", "repetition_penalty", "ignore_eos")  # vLLM and others take them; OpenAI's own API does not
+GO_ON = {"continue_final_message": True, "add_generation_prompt": False}  # vLLM's way to go on with an answer
+GO_ON_WORDS = "Go on with your answer exactly where it stops. Repeat nothing and add nothing before it."  # others'
 MAX_SHOWN = 300  # characters of the other server's message that are passed on
 
 
@@ -38,6 +40,11 @@ def body_of(request: ChatRequest, model: str, *, extras: bool) -> dict[str, Any]
     }
     if extras:
         body |= {name: getattr(sampling, name) for name in EXTRAS if getattr(sampling, name) is not False}
+    if opening(request.messages):
+        if extras:
+            body |= GO_ON
+        else:
+            body["messages"].append({"role": "user", "content": GO_ON_WORDS})
     return {name: value for name, value in body.items() if value is not None}
 
 

@@ -15,7 +15,17 @@ from typing import Any
 import httpx
 from loguru import logger
 
-from engine.backends.openai_wire import EXTRAS, Answer, body_of, message_of, models_in, path_of, read_events, refusal
+from engine.backends.openai_wire import (
+    EXTRAS,
+    GO_ON,
+    Answer,
+    body_of,
+    message_of,
+    models_in,
+    path_of,
+    read_events,
+    refusal,
+)
 from engine.errors import BackendFailed, NotReady
 from engine.settings import Settings
 from engine.types import ChatRequest, Event, Message, Progress, Report
@@ -124,7 +134,7 @@ class RemoteBackend:
             said = message_of(await response.aread())
         finally:
             await response.aclose()
-        if self._extras and response.status_code in (400, 422) and any(name in said for name in EXTRAS):
+        if self._extras and response.status_code in (400, 422) and any(name in said for name in (*EXTRAS, *GO_ON)):
             self._extras = False
             return await self._send(request)
         raise refusal(response, said)

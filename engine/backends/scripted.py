@@ -1,7 +1,8 @@
 """A backend that plays a script: pages, API and service are tested and shown without a model.
 
 The answer is chosen by the prompt: with `SCRIPT` lines added by a test, or by a phrase that anybody can type
-(`DEMO` below), else the prompt is echoed. `history` keeps every request. Knows no tokenizer: a word is a token.
+(`DEMO` below), else the prompt is echoed. An answer that is gone on with continues where it stopped. `history` keeps
+every request. Knows no tokenizer: a word is a token.
 """
 
 import asyncio
@@ -9,12 +10,27 @@ import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Sequence
 
+from engine.backends import CacheUse, StreamLook
 from engine.errors import BackendFailed, InvalidRequest
-from engine.types import ChatRequest, Delta, Done, Event, FinishReason, Logprob, Message, Progress, Report, Started
+from engine.titles import WISH
+from engine.types import (
+    ChatRequest,
+    Delta,
+    Done,
+    Event,
+    FinishReason,
+    Logprob,
+    Message,
+    Progress,
+    Report,
+    Started,
+    opening,
+)
 
 DEMO = {
     "fail before": "",
     "fail midway": "This answer breaks off",
+    "read slowly": "I have read it all.",
     "long": " ".join(f"word{i}" for i in range(2000)),
 }
 
@@ -29,6 +45,7 @@ class ScriptedBackend:
         self.answers: dict[str, str] = {}
         self.history: list[ChatRequest] = []
         self.active: Counter[str] = Counter()  # streams that are open, by request id
+        self.looks: dict[str, StreamLook] = {}  # of open streams, by request id
         self.trouble: str | None = None
         self._numbers: dict[str, int] = {}  # of the words that were tokenised
         self._going = asyncio.Event()
@@ -60,6 +77,7 @@ class ScriptedBackend:
         try:
             await self._going.wait()
             prompt_tokens = self.count_tokens(request.messages)
+            await self._read(request, prompt_tokens)
             if "fail before" in request.prompt:
                 raise BackendFailed("The script says to fail before the first token.")
             yield Started(prompt_tokens)
@@ -72,11 +90,29 @@ class ScriptedBackend:
                 await asyncio.sleep(self.pause_s)
                 await self._going.wait()
                 yield Delta(word, logprobs=_certain(word, request.sampling.logprobs))
-            if "fail midway" in request.prompt:
+            if "fail midway" in request.prompt and not opening(request.messages):
                 raise BackendFailed("The script says to fail midway.")
             yield Done(reason, prompt_tokens, count)
         finally:
             del self.active[request.id]
+            self.looks.pop(request.id, None)
+
+    async def _read(self, request: ChatRequest, tokens: int) -> None:
+        """The prompt is there at once, unless it asks to be read slowly: a token every `pause_s`."""
+        slot = min(set(range(len(self.looks) + 1)) - {look.slot for look in self.looks.values()})
+        self.looks[request.id] = StreamLook(tokens, tokens, 0, slot)
+        for read in range(tokens if request.prompt.startswith("read slowly") else 0):
+            self.looks[request.id] = StreamLook(tokens, read, 0, slot)
+            await asyncio.sleep(self.pause_s)
+            await self._going.wait()
+        self.looks[request.id] = StreamLook(tokens, tokens, 0, slot)
+
+    def look(self, request_id: str) -> StreamLook | None:
+        return self.looks.get(request_id)
+
+    def cache_use(self) -> CacheUse | None:
+        used = sum(look.read_tokens for look in self.looks.values())
+        return CacheUse(used, 0, self.capacity * self.context_tokens, len(self.looks), self.capacity)
 
     def health(self) -> str | None:
         return self.trouble
@@ -91,8 +127,13 @@ class ScriptedBackend:
         self._going.set()
 
     def _answer(self, request: ChatRequest) -> Iterator[str]:
+        if request.prompt == WISH:  # a title as the first question demands it, else none
+            demanded = re.search(r"^title: (.+)", request.messages[-3].content, re.MULTILINE)
+            return iter(_words(demanded[1] if demanded else ""))
         scripted = next((text for phrase, text in DEMO.items() if request.prompt.startswith(phrase)), None)
         text = self.answers.get(request.prompt, scripted if scripted is not None else f"You said: {request.prompt}")
+        if begun := opening(request.messages):
+            text = text.removeprefix(begun) if text != begun and text.startswith(begun) else " and goes on."
         for stop in request.sampling.stop:
             text = text.split(stop, 1)[0]
         return iter(_words(text))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from engine.errors import ContextOverflow, InvalidRequest
-from engine.types import ChatRequest, Message, Sampling, Status, new_id
+from engine.types import ChatRequest, Message, Sampling, Status, new_id, opening
 
 OUT_OF_RANGE: list[tuple[str, Any]] = [
     ("temperature", -0.1),
@@ -56,6 +56,13 @@ def test_the_ends_of_each_range_are_inside(name: str, value: object) -> None:
 def test_the_prompt_is_the_last_message() -> None:
     request = _ask(Message("user", "Hello"), Message("assistant", "Hi"), Message("user", "你好"))
     assert request.prompt == "你好"
+
+
+def test_an_answer_that_is_gone_on_with_keeps_its_question() -> None:
+    request = _ask(Message("user", "Hello"), Message("assistant", "Hi th"))
+    assert request.prompt == "Hello"
+    assert (opening(request.messages), opening(request.messages[:-1])) == ("Hi th", "")
+    assert _ask(Message("assistant", "alone")).prompt == "alone"
 
 
 @pytest.mark.parametrize("messages", [(), (Message("user", " \n"),)])

@@ -15,7 +15,7 @@ async def test_a_conversation_keeps_what_it_was_made_with(store: Store) -> None:
     assert await store.conversations.get(made.id, ada.id) == made
     assert await store.conversations.rename(made.id, ada.id, "Plan")
     assert await store.conversations.configure(made.id, ada.id, system_prompt=None, sampling=None)
-    changed = replace(made, title="Plan", system_prompt=None, sampling=None)
+    changed = replace(made, title="Plan", titled=True, system_prompt=None, sampling=None)
     assert await store.conversations.get(made.id, ada.id) == changed
 
 

@@ -12,7 +12,20 @@ from engine.types import Exchange, Message, Sampling, Status
 from ui.components.preferences import read_choice
 from ui.components.prompt import messages_for
 from ui.components.refusals import refusal
-from ui.components.turns import answered, branch, details, first_read, newest_under, note, turn, versions
+from ui.components.turns import (
+    answered,
+    beginning,
+    branch,
+    details,
+    ends,
+    first_read,
+    neighbour,
+    newest_under,
+    note,
+    questions,
+    turn,
+    versions,
+)
 from ui.i18n import language
 
 NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
@@ -67,9 +80,53 @@ def test_a_tree_that_bites_its_tail_ends() -> None:
     assert len(branch(tree(exchange("a", "b"), exchange("b", "a")), "b")) == 2
 
 
-def test_versions_are_the_answers_beside_it() -> None:
-    assert versions(TREE, TREE["c"]) == ["b", "c"]
+#   a (asked again: a2; asked otherwise: q) - b - b1, which goes on with b - b2, with b1 - e
+CUT = tree(
+    exchange("a"),
+    exchange("a2", messages=(Message("user", "question a"),)),
+    exchange("q"),
+    exchange("b", "a", answer="one"),
+    exchange("b1", "b", messages=(Message("user", "question b"), Message("assistant", "one")), answer=" two"),
+    exchange("b2", "b1", messages=(Message("user", "question b"), Message("assistant", "one two")), answer=" three"),
+    exchange("e", "b2"),
+)
+
+
+def test_versions_of_an_answer_have_its_question_and_place() -> None:
+    assert versions(CUT, CUT["a"]) == versions(CUT, CUT["a2"]) == ["a", "a2"]
+    assert versions(CUT, CUT["q"]) == ["q"]
     assert newest_under(TREE, TREE["b"]).id == "d"
+
+
+def test_versions_of_a_question_are_told_by_their_newest_answer() -> None:
+    assert questions(CUT, CUT["a2"]) == questions(CUT, CUT["q"]) == ["a2", "q"]
+    assert questions(CUT, CUT["a"]) == ["a", "q"], "the answer that is shown stands for its own question"
+
+
+def test_an_answer_that_was_gone_on_with_is_one_turn() -> None:
+    path = branch(CUT, "e")
+    assert [one.id for one in path] == ["a", "b", "b1", "b2", "e"]
+    assert [one.id for one in ends(path)] == ["a", "b2", "e"]
+    assert CUT["b2"].whole_answer == "one two three"
+    assert beginning(CUT, CUT["b2"]) is CUT["b"]
+    assert versions(CUT, CUT["b2"]) == questions(CUT, CUT["b2"]) == ["b2"]
+    assert [one.whole_answer for one in answered(path)] == ["answer a", "one two three", "answer e"]
+    shown = turn(CUT["b2"], CUT, SAY, None)
+    assert (shown["goes_on"], shown["source"]) == ("b1", "one two three")
+
+
+def test_what_goes_on_with_a_missing_answer_stands_alone() -> None:
+    """Retention has taken the beginning."""
+    rest = tree(CUT["b2"], CUT["e"])
+    assert [one.id for one in ends(branch(rest, "e"))] == ["b2", "e"]
+    assert versions(rest, CUT["b2"]) == ["b2"]
+
+
+def test_what_is_shown_in_the_place_of_a_removed_turn() -> None:
+    assert neighbour(CUT, CUT["a2"]) == "e", "another answer to the same question, to the end of its branch"
+    assert neighbour(CUT, CUT["q"]) == "a2"
+    assert neighbour(CUT, CUT["b2"]) == "a", "the turn before it"
+    assert neighbour(tree(CUT["a"]), CUT["a"]) is None
 
 
 def test_only_answered_questions_are_told() -> None:
@@ -100,6 +157,10 @@ def test_an_answer_that_ended_otherwise_says_how() -> None:
     cut = note(exchange("a", finish_reason="length"), SAY)
     assert cut
     assert cut["text"] == "The answer reached its greatest length."
+    assert cut["go_on"]
+    nothing = note(exchange("a", status=Status.STOPPED, answer=""), SAY)
+    assert nothing
+    assert not nothing["go_on"]
 
 
 def test_a_running_turn_has_no_source_to_copy_yet() -> None:
@@ -145,6 +206,14 @@ def test_the_oldest_turns_give_way_and_the_system_prompt_stays() -> None:
 
 def test_a_question_that_does_not_fit_alone_goes_to_the_service_which_refuses_it() -> None:
     assert told([TREE["a"]], 3) == ["Be kind.", "the new question"]
+
+
+def test_an_answer_is_gone_on_with_from_its_last_word() -> None:
+    messages = asyncio.run(
+        messages_for("the question", [CUT["b2"]], "", count=words, room=100, opening="half of the \t")
+    )
+    assert [message.content for message in messages] == ["question b", "one two three", "the question", "half of the"]
+    assert messages[-1].role == "assistant"
 
 
 # --- what people are told ---

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from engine.errors import InvalidRequest, NotReady, QueueFull
+from engine.errors import AccessEnded, InvalidRequest, NotReady, QueueFull
 from engine.job import Job, Update
 from engine.service import ChatService
 from engine.types import Logprob, Status
@@ -132,6 +132,8 @@ def trouble_of(update: Update, request_id: str) -> ApiError | None:
         case Status.INTERRUPTED:
             message = "The server is going down and could not finish this answer."
             return ApiError(503, message, type="server_error", code="draining", retry_after_s=10)
+        case Status.CANCELLED if isinstance(update.error, AccessEnded):
+            return ApiError(401, str(update.error), type="authentication_error", code=update.error.code)
         case _:
             return ApiError(499, "The request was cancelled.", code="cancelled")  # clients repeat a 409 by themselves
 

@@ -132,7 +132,7 @@ class ChatSocket:
                 401, "This key or session is no longer valid.", type="authentication_error", code="invalid_api_key"
             )
         self.calls.rate.take(caller)
-        self.answers = answers = await self.calls.start(chat_requests(self.desk, body, caller, new_id()))
+        self.answers = answers = await self.calls.start(caller, chat_requests(self.desk, body, caller, new_id()))
         try:
             chunks = Chunks(ChatShape(), answers, usage=_wants_usage(body), choices=body.n or 1)
             async with aclosing(updates(self.desk.service, answers, _set(self.closed))) as seen:

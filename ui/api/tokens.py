@@ -27,7 +27,7 @@ def register(desk: Desk, calls: Calls) -> None:
     room = asyncio.Semaphore(AT_ONCE)
 
     async def ask(work: Callable[[KnowsTokens], T]) -> T:
-        if trouble := desk.service.trouble():
+        if trouble := desk.service.intake.trouble():
             raise trouble
         backend = desk.service.backend
         if not isinstance(backend, KnowsTokens):

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 
 from engine.job import Job, Update
+from engine.types import opening
 from ui.components.markdown import MarkdownStream, Part
 from ui.components.thread import Thread, Turn
 
@@ -24,6 +25,8 @@ class RunningAnswer:
         self._markdown = MarkdownStream()
         self._seq = 0  # deltas rendered
         self._sent = 0  # deltas that the browser was told of
+        self._opening = opening(job.request.messages)
+        self._markdown.feed(self._opening)
         self._look(job.update())
 
     def turn(self) -> Turn:
@@ -32,7 +35,7 @@ class RunningAnswer:
         shown = self._markdown
         turn = self._frame(self.job)
         turn["html"], turn["pieces"], turn["tail"] = shown.finished, shown.pieces, shown.tail
-        turn["seq"], turn["begun"] = self._seq, self._seq > 0
+        turn["seq"], turn["begun"] = self._seq, self._seq > 0 or bool(self._opening)
         return turn
 
     async def follow(self) -> None:

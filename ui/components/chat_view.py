@@ -7,36 +7,30 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from loguru import logger
 from nicegui import background_tasks
 from nicegui.events import GenericEventArguments
 
-from engine.errors import EngineError, InvalidRequest
+from engine.errors import InvalidRequest
 from engine.job import Job
-from engine.types import ChatRequest, Exchange, Sampling
 from ui.auth import Visitor
-from ui.components.composer import LONGEST_MESSAGE, Composer
+from ui.components.asking import Asking
+from ui.components.composer import Composer
 from ui.components.conversations import Conversations
+from ui.components.drafting import Drafting
+from ui.components.guarded import Fields, Handler, guarded
 from ui.components.hub import Hub
-from ui.components.preferences import Chosen, Preferences, read_choice
-from ui.components.prompt import messages_for
-from ui.components.refusals import not_taken, refusal
+from ui.components.preferences import Preferences, read_choice
 from ui.components.shown import Shown
 from ui.components.sidebar import Sidebar
-from ui.components.thread import Thread
-from ui.components.turns import answered
+from ui.components.thread import Rating, Thread
+from ui.components.turn_actions import TurnActions
 from ui.desk import Desk
 from ui.i18n import Language
 
 if TYPE_CHECKING:
     from storage.records import Conversation
-
-TITLE_LENGTH = 60  # characters of the first question that become the conversation's title
-
-Fields = dict[str, Any]
-Handler = Callable[[Fields], Awaitable[None]]
 
 
 class ChatView:
@@ -54,31 +48,31 @@ class ChatView:
     ) -> None:
         self.visitor = visitor
         self.shown = Shown(desk, say, thread, self._answers_changed)
-        self.list = Conversations(desk, hub, visitor, sidebar)
+        self.list = Conversations(desk, hub, visitor, sidebar, say)
         self.say = say
         self._desk, self._hub = desk, hub
         self._sidebar, self._thread, self._composer, self._preferences = sidebar, thread, composer, preferences
-        self._asking = False
-        self._taken: set[str] = set()  # questions taken, by the browser's own mark
+        self.on_ended: Callable[[Job], None] = lambda job: None  # told of every answer of the person's that has ended
+        self.asking = Asking(self, desk, hub, composer)
         self._minded: dict[str, asyncio.Task[None]] = {}  # by id of the person's jobs, whichever conversation is shown
         for event, handler in self.list.handlers():
             sidebar.on(event, self._guarded(handler))
         sidebar.on("open", self._guarded(self._visit))
-        composer.on("ask", self._guarded(self._ask))
+        for event, handler in Drafting(desk, composer, say, self.shown).handlers():
+            composer.on(event, self._guarded(handler))
+        composer.on("ask", self._guarded(self.asking.ask))
         composer.on("stop", self._guarded(self._stop))
         thread.on("stop", self._guarded(self._stop))
-        thread.on("regenerate", self._guarded(self._regenerate))
-        thread.on("version", self._guarded(self._show_version))
+        self.turns = TurnActions(self, desk, hub, thread, sidebar)
+        for event, handler in self.turns.handlers():
+            thread.on(event, self._guarded(handler))
+        sidebar.on("restoreTurn", self._guarded(self.turns.restore))
         thread.on("lost", self._guarded(self._make_good))
         thread.on("visit", self._guarded(self._revisit))
         preferences.on("save", self._guarded(self._configure))
 
     def _guarded(self, handler: Handler) -> Callable[[GenericEventArguments], Awaitable[None]]:
-        async def handle(event: GenericEventArguments) -> None:
-            if self._desk.auth.allowed(self.visitor) and isinstance(event.args, dict):
-                await handler(event.args)
-
-        return handle
+        return guarded(self._desk, self.visitor, handler)
 
     # --- the page's life ---
 
@@ -111,6 +105,7 @@ class ChatView:
             async with aclosing(job.follow()) as updates:
                 async for _ in updates:
                     pass
+            self.on_ended(job)
         finally:
             del self._minded[job.id]
         await self.list.refresh()
@@ -123,10 +118,20 @@ class ChatView:
         self._sidebar.select(self.shown.id)
         self.show_service()
 
+    def begun(self, conversation: "Conversation", opening: int) -> None:
+        """A new conversation is there, and is shown unless another was opened meanwhile."""
+        if opening == self.shown.opened:
+            self.shown.conversation = conversation
+            self._sidebar.select(conversation.id)
+            self._thread.named(conversation.id, conversation.title)
+
     def renamed(self, title: str) -> None:
         assert self.shown.conversation
         self.shown.conversation = replace(self.shown.conversation, title=title)
         self._thread.named(self.shown.id, title)
+
+    def rated(self, rating: Rating) -> None:
+        self._thread.rated([rating])
 
     def show_service(self) -> None:
         """Say what the server can do at present, and which settings hold."""
@@ -135,7 +140,10 @@ class ChatView:
         sentences = {
             "ready": "",
             "loading": say("The model is loading. You can write already; it answers when it is ready."),
-            "draining": say("The server is about to restart. Running answers are finished first."),
+            "stalled": say("Answers are slower than usual at the moment."),
+            "paused": service.intake.note or say("No questions are taken at the moment. You can write already."),
+            "draining": service.intake.note
+            or say("The server is about to restart. Running answers are finished first."),
             "failed": say("The model cannot answer at present: {reason}", reason=reason),
         }
         loading = service.loading if kind == "loading" else None
@@ -155,47 +163,12 @@ class ChatView:
         """The browser went back or forward: its address has changed already."""
         await self.open(str(fields.get("id", "")))
 
-    async def _ask(self, fields: Fields) -> None:
-        text, nonce = str(fields.get("text", "")), str(fields.get("nonce", ""))[:64]
-        if nonce in self._taken or self._asking or not text.strip():
-            return
-        self._asking = True
-        try:
-            self._check(text, fields.get("conversation"))
-            await self._submit(text, self.shown.path, nonce=nonce)
-        except EngineError as error:
-            self._composer.refused(nonce, refusal(error, self.say), retry=not isinstance(error, InvalidRequest))
-        except Exception as error:
-            logger.opt(exception=error).error("a question could not be taken")
-            trouble = bool(self._desk.store.exchanges.health())
-            self._composer.refused(nonce, not_taken(self.say, trouble), retry=True)
-        finally:
-            self._asking = False
-
-    async def _regenerate(self, fields: Fields) -> None:
-        """Ask again what this exchange asked: a new version beside it."""
-        found = self.shown.parent_of(str(fields.get("id", "")))
-        if not found or self._asking or self.shown.running:
-            return
-        self._asking = True
-        try:
-            await self._submit(*found)
-        except EngineError as error:
-            self._composer.refused("", refusal(error, self.say), retry=False)
-        finally:
-            self._asking = False
-
     async def _stop(self, fields: Fields) -> None:
         """Stop or leave with one question, or with all of this conversation."""
         wanted = fields.get("id")
         for answer in list(self.shown.running.values()):
             if wanted in (None, answer.job.id):
                 self._desk.service.stop_job(answer.job)
-
-    async def _show_version(self, fields: Fields) -> None:
-        head_id = await self.shown.show_version(str(fields.get("id", "")))
-        if head_id:
-            await self._desk.store.conversations.set_head(self.shown.id, self.visitor.user.id, head_id)
 
     async def _make_good(self, fields: Fields) -> None:
         self.shown.catch_up(all=True)
@@ -213,57 +186,5 @@ class ChatView:
             )
         self.show_service()
         self._preferences.saved()
-
-    # --- a question's way ---
-
-    def _check(self, text: str, conversation_id: object) -> None:
-        """Raises InvalidRequest for what the composer would not have sent."""
-        if len(text) > LONGEST_MESSAGE:
-            raise InvalidRequest(self.say("A message may have {limit} characters.", limit=LONGEST_MESSAGE))
-        if self.shown.running:
-            raise InvalidRequest(self.say("An answer is on its way. Wait for it, or stop it first."))
-        if conversation_id != self.shown.id:
-            raise InvalidRequest(self.say("Another conversation was opened meanwhile. Please send again."))
-
-    async def _submit(self, question: str, above: list[Exchange], *, nonce: str = "") -> None:
-        self._desk.service.check_open()
-        conversation, chosen = self.shown.conversation, self.shown.chosen
-        new, opening = conversation is None, self.shown.opened
-        conversation = conversation or await self._create(question, chosen)
-        try:
-            job = await self._desk.service.submit(await self._request(question, above, conversation, chosen))
-        except BaseException:
-            if new:  # nobody shall find an empty conversation in the list
-                await self._desk.store.conversations.delete(conversation.id, self.visitor.user.id)
-            raise
-        self._taken.add(nonce)
-        if new and opening == self.shown.opened:
-            self.shown.conversation = conversation
-            self._sidebar.select(conversation.id)
-            self._thread.named(conversation.id, conversation.title)
-        self._composer.taken(nonce, conversation.id)
-        self._hub.asked(job)
-        await self._desk.store.conversations.set_head(conversation.id, self.visitor.user.id, job.id)
-
-    async def _request(
-        self, question: str, above: list[Exchange], conversation: "Conversation", chosen: Chosen
-    ) -> ChatRequest:
-        service = self._desk.service
-        system_prompt = self._desk.settings.system_prompt if chosen.system_prompt is None else chosen.system_prompt
-        count, room = service.backend.count_tokens, service.backend.context_tokens
-        messages = await messages_for(question, answered(above), system_prompt, count=count, room=room)
-        return ChatRequest(
-            messages=messages,
-            sampling=chosen.sampling or Sampling(),
-            person=self.visitor.user.id,
-            source="page",
-            conversation_id=conversation.id,
-            parent_id=above[-1].id if above else None,
-        )
-
-    async def _create(self, question: str, chosen: Chosen) -> "Conversation":
-        line = " ".join(question.strip().splitlines()[0].split())
-        title = line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1].rstrip() + "…"
-        return await self._desk.store.conversations.create(
-            self.visitor.user.id, title=title, system_prompt=chosen.system_prompt, sampling=chosen.sampling
-        )
+        if fields.get("regenerate"):
+            await self.turns.regenerate({"id": fields["regenerate"]})

@@ -4,11 +4,14 @@ Also tells them when the service becomes ready or cannot answer any more: one lo
 """
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from nicegui import background_tasks
 
-from engine.service import ChatService
+from ui.components.titles import Titles
+from ui.desk import Desk
 
 if TYPE_CHECKING:
     from engine.job import Job
@@ -18,10 +21,12 @@ LOOK_EVERY_S = 1.0
 
 
 class Hub:
-    def __init__(self, service: ChatService) -> None:
-        self._service = service
+    def __init__(self, desk: Desk) -> None:
+        self._service = desk.service
+        self._titles = Titles(desk, self)
         self._views: set[ChatView] = set()
         self._watch: asyncio.Task[None] | None = None
+        self._taken: set[str] = set()  # conversations whose tree is being changed by one of the pages
 
     def join(self, view: "ChatView") -> None:
         self._views.add(view)
@@ -34,8 +39,24 @@ class Hub:
     def of(self, user_id: str) -> "list[ChatView]":
         return [view for view in self._views if view.visitor.user.id == user_id]
 
+    async def list_changed(self, user_id: str) -> None:
+        """Show the list of conversations anew on all pages of the person."""
+        for view in self.of(user_id):
+            await view.list.refresh()
+
     def showing(self, conversation_id: str) -> "list[ChatView]":
         return [view for view in self._views if conversation_id and view.shown.id == conversation_id]
+
+    @contextmanager
+    def alone_with(self, conversation_id: str) -> Iterator[bool]:
+        """Whether no other page is about to change this conversation; none may until the block ends."""
+        free = conversation_id not in self._taken
+        mine = {conversation_id} if conversation_id and free else set()
+        self._taken |= mine
+        try:
+            yield free
+        finally:
+            self._taken -= mine
 
     def asked(self, job: "Job") -> None:
         """A question is on its way: all pages of the person mind it, and those that show its conversation follow."""
@@ -43,6 +64,7 @@ class Hub:
             view.mind(job)
         for view in self.showing(job.request.conversation_id or ""):
             view.shown.join(job)
+        self._titles.after(job)
 
     async def _watch_service(self) -> None:
         """Tell the pages when what the service can do changes; ends with the last page."""

@@ -20,13 +20,13 @@ export default {
     <div class="dialog-actions">
       <button type="button" class="quiet-button" @click="reset">{{ texts.reset }}</button><span></span>
       <button type="button" class="quiet-button" @click="$refs.dialog.close()">{{ texts.cancel }}</button>
-      <button type="submit" class="main-button">{{ texts.save }}</button>
+      <button type="submit" class="main-button">{{ regenerate ? texts.regenerate : texts.save }}</button>
     </div>
   </form>
 </dialog>`,
-  data: () => ({ form: {}, given: {}, defaults: {}, problem: "" }),
+  data: () => ({ form: {}, given: {}, defaults: {}, problem: "", regenerate: "" }),
   mounted() {
-    this.onSettings = () => this.show();
+    this.onSettings = (event) => this.show(event.detail?.regenerate || "");
     window.addEventListener("qdesk:settings", this.onSettings);
   },
   unmounted() {
@@ -45,7 +45,8 @@ export default {
     saved() {
       this.$refs.dialog.close();
     },
-    show() {
+    show(regenerate) {
+      this.regenerate = regenerate; // the turn that is answered anew once they are saved
       this.form = { ...this.given };
       this.problem = "";
       this.$refs.dialog.showModal();
@@ -54,7 +55,7 @@ export default {
       this.form = { system_prompt: "", temperature: "", top_p: "", max_tokens: "" };
     },
     save() {
-      this.$emit("save", { ...this.form });
+      this.$emit("save", { ...this.form, regenerate: this.regenerate });
     },
   },
 };

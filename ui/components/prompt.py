@@ -13,16 +13,20 @@ Count = Callable[[Sequence[Message]], int]
 
 
 async def messages_for(
-    question: str, past: Sequence[Exchange], system_prompt: str, *, count: Count, room: int
+    question: str, past: Sequence[Exchange], system_prompt: str, *, count: Count, room: int, opening: str = ""
 ) -> tuple[Message, ...]:
     """The messages to send. The oldest turns are left out until the rest fits `room` tokens; a question that does not
-    fit alone is left for the service to refuse, which knows both numbers."""
+    fit alone is left for the service to refuse, which knows both numbers.
+
+    `opening` is the beginning of the answer, to go on with. Spaces at its end go: the next word's token brings its own.
+    """
     head = (Message("system", system_prompt),) if system_prompt.strip() else ()
+    last = (Message("assistant", opening.rstrip(" \t")),) if opening else ()
     limit = room - int(room * RESERVED)
 
     def told(left_out: int) -> tuple[Message, ...]:
         turns = [message for exchange in past[left_out:] for message in _turn(exchange)]
-        return (*head, *turns, Message("user", question))
+        return (*head, *turns, Message("user", question), *last)
 
     too_few, enough = -1, len(past)  # how many are left out: bisected
     attempt = 0  # most conversations fit as they are
@@ -36,4 +40,4 @@ async def messages_for(
 
 
 def _turn(exchange: Exchange) -> tuple[Message, Message]:
-    return Message("user", exchange.prompt), Message("assistant", exchange.answer)
+    return Message("user", exchange.prompt), Message("assistant", exchange.whole_answer)

@@ -16,7 +16,7 @@ from ui.components.answer import RunningAnswer
 from ui.components.markdown import render
 from ui.components.preferences import Chosen
 from ui.components.thread import Thread, Turn, View
-from ui.components.turns import branch, first_read, newest_under, turn
+from ui.components.turns import beginning, branch, ends, first_read, turn
 from ui.desk import Desk
 from ui.i18n import Language
 
@@ -34,7 +34,7 @@ class Shown:
         self.path: list[Exchange] = []  # the branch that is shown
         self.running: dict[str, RunningAnswer] = {}
         self._desk, self._say, self._thread, self._changed = desk, say, thread, changed
-        self._tree: dict[str, Exchange] = {}
+        self.tree: dict[str, Exchange] = {}
         self._following: set[asyncio.Task[None]] = set()
         self.opened = 0  # how often something was opened: what an earlier opening still brings is dropped
         self._settled = 0  # which of these is the last that came to its end
@@ -43,6 +43,11 @@ class Shown:
     def id(self) -> str:
         return self.conversation.id if self.conversation else ""
 
+    @property
+    def ids(self) -> list[str]:
+        """The ids of all exchanges of the conversation, on whichever branch."""
+        return list(self.tree)
+
     async def open(self, conversation_id: str, user_id: str, *, push: bool = False) -> bool:
         """Show a conversation; somebody else's is one that does not exist. False: another was opened meanwhile."""
         self.opened += 1
@@ -50,15 +55,22 @@ class Shown:
         try:
             conversation = await store.get(conversation_id, user_id) if conversation_id else None
             exchanges = await store.exchanges(conversation.id, user_id) if conversation else []
+            chosen = await self._chosen(conversation, user_id)
         except BaseException:
             self._settled = max(self._settled, opening)
             raise
         if opening != self.opened:
             return False
         self.conversation = conversation
-        self.chosen = Chosen(conversation.system_prompt, conversation.sampling) if conversation else Chosen()
-        self._tree = {exchange.id: exchange for exchange in exchanges}
+        self.chosen = chosen
+        self.tree = {exchange.id: exchange for exchange in exchanges}
         return await self.show(push=push, missing=bool(conversation_id and not conversation), before=before)
+
+    async def _chosen(self, conversation: "Conversation | None", user_id: str) -> Chosen:
+        """The conversation's settings; a new one has what the person chose for new ones."""
+        if conversation:
+            return Chosen(conversation.system_prompt, conversation.sampling)
+        return Chosen(*await self._desk.store.users.defaults(user_id))
 
     async def show(self, *, push: bool = False, missing: bool = False, before: list[Job] | None = None) -> bool:
         """Send the whole branch, and follow what is being answered on it.
@@ -69,15 +81,15 @@ class Shown:
         opening, known = self.opened, list(before or [])
         self.stop_following()
         while True:
-            jobs = self._jobs(self.id)
+            jobs = self.jobs()
             known += jobs
             if self.conversation:
-                self._tree |= {job.id: job.exchange() for job in known}
-            self.path = branch(self._tree, self.conversation.head_id if self.conversation else None)
+                self.tree |= {job.id: job.exchange() for job in known}
+            self.path = branch(self.tree, self.conversation.head_id if self.conversation else None)
             turns = await asyncio.to_thread(self._turns)
             if opening != self.opened:
                 return False
-            if jobs == self._jobs(self.id):  # else a question was asked or answered meanwhile
+            if jobs == self.jobs():  # else a question was asked or answered meanwhile
                 break
         self._settled = opening
         for job in jobs:
@@ -113,8 +125,8 @@ class Shown:
         if self._settled != self.opened:
             return  # what is being opened finds the job by itself
         before = [exchange.id for exchange in self.path]
-        self._tree[job.id] = job.exchange()
-        path = branch(self._tree, job.id)
+        self.tree[job.id] = job.exchange()
+        path = branch(self.tree, job.id)
         if before != [exchange.id for exchange in path[:-1]]:  # another version: the branch is another one now
             background_tasks.create(self.show(), name="show another branch")
             return
@@ -124,22 +136,24 @@ class Shown:
         self._thread.read_from(first_read(path))
         self._follow(answer)
 
-    async def show_version(self, exchange_id: str) -> str | None:
-        """Show the branch that this exchange is on; return its newest exchange. None: there is no such exchange."""
-        if not self.conversation or not (exchange := self._tree.get(exchange_id)):
-            return None
-        head = newest_under(self._tree, exchange)
-        self.conversation = replace(self.conversation, head_id=head.id)
-        await self.show()
-        return head.id
+    async def show_head(self, exchange_id: str) -> None:
+        """Show the branch that ends with this exchange."""
+        if self.conversation:
+            self.conversation = replace(self.conversation, head_id=exchange_id)
+            await self.show()
 
-    def parent_of(self, exchange_id: str) -> tuple[str, list[Exchange]] | None:
-        """The question of this exchange and the branch above it; None: there is no such exchange."""
-        exchange = self._tree.get(exchange_id)
-        if exchange is None:
-            return None
-        above = branch(self._tree, exchange.parent_id) if exchange.parent_id else []
-        return exchange.prompt, above
+    def jobs(self) -> list[Job]:
+        """What of this conversation is being answered, on whichever branch."""
+        return self._jobs(self.id)
+
+    def find(self, exchange_id: object) -> Exchange | None:
+        """An exchange of this conversation, on whichever branch."""
+        return self.tree.get(exchange_id) if isinstance(exchange_id, str) else None
+
+    def above(self, exchange: Exchange) -> list[Exchange]:
+        """The branch above the turn of this exchange."""
+        parent = self.tree.get(beginning(self.tree, exchange).parent_id or "")
+        return branch(self.tree, parent.id) if parent else []
 
     def catch_up(self, *, all: bool = False) -> None:
         """The browser may have missed something: send running answers whole."""
@@ -154,7 +168,7 @@ class Shown:
         self.running.clear()
 
     def _turns(self) -> dict[str, Turn]:
-        return {one.id: turn(one, self._tree, self._say, render(one.answer)) for one in self.path}
+        return {one.id: turn(one, self.tree, self._say, render(one.whole_answer)) for one in ends(self.path)}
 
     def _jobs(self, conversation_id: str) -> list[Job]:
         jobs = self._desk.service.jobs.values()
@@ -167,7 +181,7 @@ class Shown:
 
     def _frame(self, job: Job) -> Turn:
         """The turn of a running job, without its answer."""
-        frame = turn(job.exchange(), self._tree, self._say, None)
+        frame = turn(job.exchange(), self.tree, self._say, None)
         frame["position"] = job.position
         return frame
 
@@ -181,9 +195,9 @@ class Shown:
         """Show an answer until it has ended, then how it ended."""
         await answer.follow()
         id, exchange = answer.job.id, answer.job.exchange()
-        self._tree[id] = exchange
+        self.tree[id] = exchange
         self.path = [exchange if one.id == id else one for one in self.path]
         self.running.pop(id, None)
-        html = None if answer.all_sent else await asyncio.to_thread(render, exchange.answer)
-        self._thread.put(turn(exchange, self._tree, self._say, html))
+        html = None if answer.all_sent else await asyncio.to_thread(render, exchange.whole_answer)
+        self._thread.put(turn(exchange, self.tree, self._say, html))
         self._changed()

@@ -2,7 +2,9 @@
 // the server; everything else is text. Knows nothing of sockets but whether there is one.
 //
 // Methods that the server calls: load(view), put(turn), stream(part), ticket(place), mark(id),
-// named(id, title), service(state).
+// named(id, title), service(state), notEdited(refusal), rated(ratings).
+
+import { More, Question, Versions } from "qdesk-turn";
 
 const COPIED_MS = 1600;
 const SAID_MS = 5000; // how long a screen reader has to take up what is said
@@ -65,17 +67,25 @@ const Answer = {
       bar.className = "code-bar";
       const language = document.createElement("span");
       language.textContent = pre.dataset.language || "";
-      const button = document.createElement("button");
-      button.type = "button";
-      button.textContent = this.texts.copy;
-      button.setAttribute("aria-label", this.texts.copyCode);
-      button.addEventListener("click", async () => {
+      const wrap = this.barButton(this.texts.wrap, this.texts.wrapCode, () => {
+        wrap.setAttribute("aria-pressed", pre.classList.toggle("wrapped"));
+      });
+      wrap.setAttribute("aria-pressed", "false");
+      const button = this.barButton(this.texts.copy, this.texts.copyCode, async () => {
         await copy(pre.textContent);
         flash(button, this.texts.copied);
       });
-      bar.append(language, button);
+      bar.append(language, wrap, button);
       pre.replaceWith(frame);
       frame.append(bar, pre);
+    },
+    barButton(text, label, act) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = text;
+      button.setAttribute("aria-label", label);
+      button.addEventListener("click", act);
+      return button;
     },
     text() {
       return this.$el.innerText;
@@ -84,9 +94,9 @@ const Answer = {
 };
 
 export default {
-  components: { Answer },
+  components: { Answer, More, Question, Versions },
   props: { texts: Object, locale: String, examples: Array },
-  emits: ["stop", "regenerate", "version", "lost", "visit"],
+  emits: ["stop", "regenerate", "goOn", "version", "edit", "remove", "fork", "lost", "visit", "loaded"],
   template: `
 <section class="thread" :aria-label="texts.conversation">
   <header class="thread-bar">
@@ -118,9 +128,9 @@ export default {
       </ul>
     </div>
     <ol class="turns" v-if="view.turns.length">
-      <li v-for="turn in view.turns" :key="turn.id" class="turn" :data-status="turn.status" :data-id="turn.id">
+      <li v-for="(turn, index) in view.turns" :key="turn.id" class="turn" :data-status="turn.status" :data-id="turn.id">
         <p v-if="turn.id === view.first_read" class="left-out"><span>{{ texts.leftOut }}</span></p>
-        <div class="question" dir="auto"><span class="visually-hidden">{{ texts.youAsked }}</span>{{ turn.question }}</div>
+        <Question :turn="turn" :texts="texts" :editing="editing === turn.id" :refused="refused" @start="editing = turn.id" @cancel="editing = ''" @send="$emit('edit', $event)" @version="version($event, index, '.question-actions')"/>
         <div class="answer" :aria-busy="turn.status === 'running'">
           <div v-if="turn.status === 'queued'" class="ticket">
             <span class="pulse" aria-hidden="true"></span><span>{{ place(turn) }}</span>
@@ -130,26 +140,24 @@ export default {
           <Answer :ref="(part) => keep(turn.id, part)" :turn="turn" :texts="texts" />
           <p v-if="turn.note" :class="['note', 'note-' + turn.note.kind]">
             <span>{{ turn.note.text }}</span>
+            <button v-if="turn.note.go_on && index === view.turns.length - 1" type="button" class="quiet-button go-on" @click="$emit('goOn', { id: turn.id })">{{ texts.goOn }}</button>
             <button v-if="turn.note.retry" type="button" class="quiet-button" @click="regenerate(turn)">{{ texts.retry }}</button>
           </p>
           <div v-if="turn.final" class="answer-actions">
-            <span v-if="turn.versions.length > 1" class="versions">
-              <button type="button" class="icon-button" :aria-label="texts.previousVersion" :disabled="at(turn) === 0" @click="version(turn, -1)">
-                <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M12 5l-5 5 5 5"/></svg></button>
-              <span>{{ at(turn) + 1 }}/{{ turn.versions.length }}</span>
-              <button type="button" class="icon-button" :aria-label="texts.nextVersion" :disabled="at(turn) === turn.versions.length - 1" @click="version(turn, 1)">
-                <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M8 5l5 5-5 5"/></svg></button>
-            </span>
+            <Versions :ids="turn.versions" :id="turn.id" :label="texts.answerVersions" :previous="texts.previousVersion" :next="texts.nextVersion" @go="version($event, index, '.answer-actions')"/>
             <button v-if="turn.source" type="button" class="quiet-button copy-answer" @click="copyAnswer($event, turn)">{{ texts.copy }}</button>
             <button v-if="!turn.note?.retry" type="button" class="quiet-button regenerate" @click="regenerate(turn)">{{ texts.regenerate }}</button>
+            <span class="thumbs"><button v-for="[value, label] in [[1, texts.good], [-1, texts.bad]]" type="button" class="icon-button thumb" :aria-label="label" :title="label" :aria-pressed="ratings[turn.id]?.rating === value" @click="rate($event, turn, value)">
+              <svg viewBox="0 0 20 20" aria-hidden="true"><path :d="thumb(value)"/></svg></button></span>
             <button v-if="turn.details.length" type="button" class="quiet-button" :aria-expanded="opened === turn.id" @click="toggle(turn)">{{ texts.details }}</button>
+            <More :texts="texts" @pick="pick($event, turn)"/>
           </div>
           <dl v-if="turn.final && opened === turn.id" class="figures"><div v-for="[name, value] in turn.details"><dt>{{ name }}</dt><dd>{{ value }}</dd></div></dl>
         </div>
       </li>
     </ol>
   </div>
-  <button type="button" class="to-the-end" v-show="!stuck" @click="toTheEnd">
+  <button type="button" class="to-the-end" v-show="!stuck && view.turns.length" @click="toTheEnd">
     <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M10 4v12M5 11l5 5 5-5"/></svg>{{ texts.toTheEnd }}</button>
   <div class="visually-hidden" role="status" aria-live="polite">{{ said }}</div>
 </section>`,
@@ -160,7 +168,10 @@ export default {
     connected: true,
     stuck: true,
     said: "",
+    ratings: {}, // what the reader thinks of answers, by turn
     opened: "", // the turn whose figures are shown
+    editing: "", // the turn whose question is being edited
+    refused: null, // why an edited question was not taken
     now: Date.now(),
   }),
   created() {
@@ -171,6 +182,7 @@ export default {
     setTimeout(() => this.watchConnection());
     this.onPop = () => this.$emit("visit", { id: location.pathname.match(/^\/c\/(\w+)$/)?.[1] || "" });
     window.addEventListener("popstate", this.onPop);
+    window.addEventListener("qdesk:edit-last", this.editLast);
     this.resized = new ResizeObserver(() => this.follow());
     this.resized.observe(this.$refs.scroll);
   },
@@ -179,21 +191,31 @@ export default {
     clearTimeout(this.silence);
     this.resized.disconnect();
     window.removeEventListener("popstate", this.onPop);
+    window.removeEventListener("qdesk:edit-last", this.editLast);
   },
   methods: {
     // --- called by the server ---
     load(view) {
+      const same = this.loaded && view.id === this.view.id;
+      const asked = this.editing && !view.turns.some((turn) => turn.id === this.editing);
       this.view = view;
       this.loaded = true;
-      this.stuck = true;
+      if (!same || (view.turns.length && !view.turns.at(-1).final)) this.stuck = true;
+      if (!same || asked) this.editing = "";
       this.$nextTick(() => {
         for (const turn of view.turns) this.answers.get(turn.id)?.snapshot(turn);
-        this.toTheEnd();
+        this.follow();
+        if (asked) document.querySelector(".composer textarea")?.focus();
+        this.focusAgain();
       });
       this.address(view);
+      if (view.turns.length) this.$emit("loaded", {});
+    },
+    rated(ratings) {
+      for (const given of ratings) this.ratings[given.id] = given;
     },
     put(turn) {
-      const index = this.view.turns.findIndex((other) => other.id === turn.id);
+      const index = this.view.turns.findIndex((other) => other.id === turn.id || (turn.goes_on && other.id === turn.goes_on));
       const before = this.view.turns[index];
       if (index < 0) {
         this.view.turns.push(turn);
@@ -223,6 +245,9 @@ export default {
       if (!turn || turn.final) return;
       Object.assign(turn, { status: place.status, position: place.position, ready_at: place.wait_s === null ? null : Date.now() + 1000 * place.wait_s });
     },
+    notEdited(refusal) {
+      this.refused = refusal;
+    },
     mark(id) {
       this.view.first_read = id;
     },
@@ -246,15 +271,38 @@ export default {
     regenerate(turn) {
       this.$emit("regenerate", { id: turn.id });
     },
-    version(turn, step) {
-      this.$emit("version", { id: turn.versions[this.at(turn) + step] });
+    version({ id, by }, index, place) {
+      this.focusNext = { index, arrow: place + (by < 0 ? " .step-back" : " .step-on") };
+      this.$emit("version", { id });
+    },
+    focusAgain() {
+      if (!this.focusNext) return; // what was pressed has been replaced
+      const { index, arrow } = this.focusNext;
+      this.focusNext = null;
+      this.$el.querySelectorAll(".turn")[index]?.querySelector(arrow)?.focus({ preventScroll: true });
+    },
+    pick(what, turn) {
+      if (what === "with") window.dispatchEvent(new CustomEvent("qdesk:settings", { detail: { regenerate: turn.id } }));
+      else this.$emit(what, { id: turn.id });
+    },
+    editLast(event) {
+      const last = this.view.turns.at(-1);
+      if (!last) return;
+      event.preventDefault(); // else the composer takes the question back
+      this.editing = last.id;
     },
     toggle(turn) {
       this.opened = this.opened === turn.id ? "" : turn.id;
       this.$nextTick(this.follow);
     },
-    at(turn) {
-      return turn.versions.indexOf(turn.id);
+    rate(event, turn, rating) {
+      const detail = { id: turn.id, rating, given: this.ratings[turn.id], button: event.currentTarget };
+      window.dispatchEvent(new CustomEvent("qdesk:feedback", { detail }));
+    },
+    thumb(value) {
+      return value === 1
+        ? "M3.5 9h3v7.5h-3zM6.5 9l3.2-6c1.3 0 2 1 1.7 2.3L10.8 8h4.7c.9 0 1.5.8 1.3 1.7l-1.3 5.5c-.2.8-.8 1.3-1.6 1.3H6.5"
+        : "M3.5 11h3V3.5h-3zM6.5 11l3.2 6c1.3 0 2-1 1.7-2.3L10.8 12h4.7c.9 0 1.5-.8 1.3-1.7l-1.3-5.5c-.2-.8-.8-1.3-1.6-1.3H6.5";
     },
     async copyAnswer(event, turn) {
       const button = event.currentTarget;

@@ -15,13 +15,17 @@ class Note(TypedDict):
     kind: str  # "soft", "warn" or "bad"
     text: str
     retry: bool
+    go_on: bool  # there is a beginning that can be gone on with
 
 
 class Turn(TypedDict):
     """One question with its answer. `html` None: the browser has all of the answer already."""
 
     id: str
+    goes_on: str  # id of the turn in whose place this one is shown, because it goes on with its answer; "" for none
     question: str
+    asked: str  # the question without its files
+    files: list[dict[str, str]]  # name and text
     status: str
     final: bool
     begun: bool  # some of the answer is there
@@ -31,10 +35,20 @@ class Turn(TypedDict):
     seq: int  # deltas of a running answer that the HTML holds
     source: str  # the answer's Markdown, for copying; "" while it is being written
     versions: list[str]  # ids of the answers to the same question, this one included
+    questions: list[str]  # an id for each of the questions that were asked here, this one included
     position: int | None
     ready_at: float | None  # set by the browser
     note: Note | None
     details: list[tuple[str, str]]
+
+
+class Rating(TypedDict):
+    """What the reader thinks of an answer."""
+
+    id: str  # of the exchange
+    rating: int  # 1, -1, or 0 for none any more
+    reason: str
+    comment: str
 
 
 class View(TypedDict):
@@ -46,8 +60,9 @@ class View(TypedDict):
     missing: bool
 
 
-class Thread(Element, component="thread.js"):
-    """Emits stop, regenerate, version, lost (all with the id of an exchange), and visit (of a conversation)."""
+class Thread(Element, component="thread.js", esm={"qdesk-turn": "turn"}):
+    """Emits stop, regenerate, goOn, version, remove, fork, lost (all with the id of an exchange), visit (of a
+    conversation), edit {id, text, nonce}, and loaded."""
 
     def __init__(self, say: Language) -> None:
         super().__init__()
@@ -76,6 +91,10 @@ class Thread(Element, component="thread.js"):
         place = {"position": update.position, "wait_s": update.expected_wait_s}
         self.run_method("ticket", {"id": id, "status": update.status.value, **place})
 
+    def not_edited(self, nonce: str, text: str) -> None:
+        """An edited question was not taken, for this reason; it stays where it is being written."""
+        self.run_method("notEdited", {"nonce": nonce, "text": text})
+
     def read_from(self, first_read: str) -> None:
         """Say from which turn on the model reads the conversation; "" is all of it."""
         self.run_method("mark", first_read)
@@ -83,6 +102,10 @@ class Thread(Element, component="thread.js"):
     def service(self, kind: str, text: str, model: str, done: int = 0, total: int = 0) -> None:
         """What the server can do at present: `ready`, `loading`, `draining` or `failed`, and which model answers."""
         self.run_method("service", {"kind": kind, "text": text, "model": model, "done": done, "total": total})
+
+    def rated(self, ratings: list[Rating]) -> None:
+        """Mark the thumbs of these answers."""
+        self.run_method("rated", ratings)
 
     def named(self, id: str, title: str) -> None:
         """The conversation shown has got its id and title."""
@@ -112,14 +135,32 @@ def _texts(say: Language) -> dict[str, str]:
         "soon": say("any moment now"),
         "leave": say("Leave"),
         "reading": say("Reading your message"),
+        "attached": say("Attached file"),
         "retry": say("Try again"),
         "regenerate": say("Regenerate"),
         "copy": say("Copy"),
         "copyCode": say("Copy this code"),
+        "wrap": say("Wrap"),
+        "wrapCode": say("Wrap the lines of this code"),
         "copied": say("Copied"),
         "details": say("Details"),
+        "good": say("Good answer"),
+        "bad": say("Bad answer"),
+        "regenerateWith": say("Regenerate with other settings"),
+        "goOn": say("Continue"),
+        "fork": say("Branch into a new chat"),
+        "remove": say("Delete"),
+        "more": say("More"),
+        "edit": say("Edit"),
+        "editQuestion": say("Edit your message"),
+        "send": say("Send"),
+        "cancel": say("Cancel"),
+        "answerVersions": say("Versions of this answer"),
+        "questionVersions": say("Versions of your message"),
         "previousVersion": say("Previous version"),
         "nextVersion": say("Next version"),
+        "previousQuestion": say("Previous version of your message"),
+        "nextQuestion": say("Next version of your message"),
         "toTheEnd": say("To the end"),
         "answerStarted": say("The answer has started."),
     }

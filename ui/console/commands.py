@@ -114,13 +114,13 @@ def _export(asked: Any, settings: Settings, store: "Store") -> None:
 
 
 async def _write_all(store: "Store", file: TextIO) -> int:
+    people = {user.id: user.name for user in await store.users.list()}
     count, cursor = 0, None
     while True:
-        page = await store.exchanges.search(ExchangeFilter(), limit=PAGE, cursor=cursor)
-        for row in page.items:
-            if exchange := await store.exchanges.get(row.id):
-                file.write(json_line(exchange, row.user_name))
-                count += 1
+        page = await store.exchanges.read(ExchangeFilter(), limit=PAGE, cursor=cursor)
+        marks = await store.reviews.marks(exchange.id for exchange in page.items)
+        file.writelines(json_line(exchange, marks.get(exchange.id), people) for exchange in page.items)
+        count += len(page.items)
         if (cursor := page.next) is None:
             return count
 

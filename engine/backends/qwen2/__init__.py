@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
+from engine.backends import CacheUse, StreamLook
 from engine.errors import ContextOverflow, EngineError, NotReady
 from engine.settings import Settings
 from engine.types import ChatRequest, Done, Event, Message, Report
 
 if TYPE_CHECKING:
     from engine.backends.qwen2.loading import Engine
+    from engine.backends.qwen2.stream import Stream
 
 
 class Qwen2Backend:
@@ -25,6 +27,7 @@ class Qwen2Backend:
         self.quantization: str = settings.quantize
         self.context_tokens = self.capacity = self.weights_bytes = self.cache_bytes = 0
         self._engine: Engine | None = None
+        self._streams: dict[str, Stream] = {}  # those that are open, by request id
         self._stopped = False
 
     async def start(self, report: Report) -> None:
@@ -67,6 +70,7 @@ class Qwen2Backend:
         constraint = None if schema is None else await asyncio.to_thread(engine.schemas.constraint, schema)
         max_tokens = min(request.sampling.max_tokens or room, room)
         stream = engine.worker.open(prompt, request.sampling, max_tokens, constraint)
+        self._streams[request.id] = stream
         try:
             while True:
                 event = await stream.events.get()
@@ -78,7 +82,23 @@ class Qwen2Backend:
                 if isinstance(event, Done):
                     return
         finally:
+            self._streams.pop(request.id, None)
             engine.worker.cancel(stream)
+
+    def look(self, request_id: str) -> StreamLook | None:
+        """The generation thread moves on meanwhile: single values are read, which are never torn."""
+        if (stream := self._streams.get(request_id)) is None:
+            return None
+        slot, read = stream.slot, min(stream.computed, stream.prompt_tokens)
+        return StreamLook(stream.prompt_tokens, read, stream.cached, None if slot is None else slot.index)
+
+    def cache_use(self) -> CacheUse | None:
+        if (engine := self._engine) is None:
+            return None
+        slots = engine.cache.slots
+        used = [len(slot.tokens) for slot in slots if slot.in_use]
+        kept = sum(len(slot.tokens) for slot in slots if not slot.in_use)
+        return CacheUse(sum(used), kept, len(slots) * engine.cache.capacity, len(used), len(slots))
 
     def health(self) -> str | None:
         if self._stopped:

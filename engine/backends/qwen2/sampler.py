@@ -3,8 +3,9 @@
 Knows logits and sampling values; nothing of text or of the model.
 
 A seed gives the same random numbers whatever else is in the batch: one number a token from the request's own generator.
-The logits themselves may differ in the last bfloat16 digit with the size of the batch, because the matrix product then
-adds in another order; so the same seed gives the same text as long as no choice lies within that.
+The logits themselves may differ in the last digit with the size of the batch, because the matrix product then adds in
+another order; so the same seed gives the same text as long as no choice lies within that. In bfloat16 that digit is
+coarse enough to be seen; in float32 (see linear.py) it is not.
 """
 
 import math

@@ -8,6 +8,7 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 
 from engine.backends.qwen2.kvcache import Slot
+from engine.backends.qwen2.lookup import Lookup
 from engine.backends.qwen2.sampler import Chooser
 from engine.backends.qwen2.scheduler import Sequence
 from engine.backends.qwen2.tokens import TextStream
@@ -32,8 +33,23 @@ class Stream(Sequence):
     slot: Slot | None = None
     cancelled: bool = False
     completion_tokens: int = 0
+    lookup: Lookup = field(init=False)
     _unsaid: int = 0  # tokens since the last delta
     _logprobs: list[Logprob] = field(default_factory=list)  # of these tokens, where asked for
+
+    def __post_init__(self) -> None:
+        self.lookup = Lookup(self.tokens)
+
+    @property
+    def room(self) -> int:
+        """Tokens that the answer may still have."""
+        return self.max_tokens - self.completion_tokens
+
+    def compute(self, count: int) -> None:
+        """Note that the next tokens are in the cache now."""
+        assert self.slot
+        self.slot.tokens += self.tokens[self.computed : self.computed + count]
+        self.computed += count
 
     def take(self, token: int) -> list[Event]:
         """Go on by one token; return what there is to tell. The last event is Done if the answer ends with it."""

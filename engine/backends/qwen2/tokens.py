@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 from engine.backends.qwen2.ready import CONTROL, TOKENIZER
 from engine.backends.qwen2.source import unusable
 from engine.errors import InvalidRequest
-from engine.types import Message
+from engine.types import Message, opening
 
 START, END, END_OF_TEXT = "<|im_start|>", "<|im_end|>", "<|endoftext|>"
 
@@ -49,13 +49,17 @@ class Tokens:
         return ids
 
     def prompt(self, messages: Sequence[Message]) -> list[int]:
-        """Tokens of a conversation and of the beginning of the assistant's turn; of a lone text, as it is."""
+        """Tokens of a conversation and of the beginning of the assistant's turn; of a lone text, as it is.
+
+        A last message of the assistant's stays open, so that the model goes on where that stops.
+        """
         if messages[-1].role == "text":
             return self.encode(messages[-1].content)
         tokens = []
-        for message in messages:
+        text = opening(messages)
+        for message in messages[:-1] if text else messages:
             tokens += [self.start, *self.encode(f"{message.role}\n{message.content}"), self.end, *self._newline]
-        return [*tokens, self.start, *self.encode("assistant\n")]
+        return [*tokens, self.start, *self.encode("assistant\n"), *self.encode(text)]
 
     def text_of(self, tokens: Sequence[int]) -> str:
         """The text of these tokens; bytes that are no UTF-8 become U+FFFD. Raises InvalidRequest."""

@@ -5,11 +5,11 @@ import json
 
 import pytest
 
-from engine.backends.openai_wire import EXTRAS
+from engine.backends.openai_wire import EXTRAS, GO_ON_WORDS
 from engine.backends.remote import RemoteBackend
 from engine.errors import BackendFailed, EngineError, InvalidRequest, NotReady, QueueFull
 from engine.settings import Settings
-from engine.types import Delta, Done, Message
+from engine.types import ChatRequest, Delta, Done, Message
 from tests.engine.backends.test_contract import ask, collect, first_delta, silent, text_of
 from tests.engine.backends.upstream import canned, delta, reply, stream_of, upstream
 
@@ -148,6 +148,24 @@ async def test_a_server_that_knows_openais_fields_alone_gets_no_others() -> None
             assert text_of(await collect(backend.stream(ask("Hello")))) == "Hello"
         assert all(name.encode() not in request for name in EXTRAS for request in server.requests[2:])
         await backend.stop()
+
+
+async def test_a_cut_off_answer_is_gone_on_with_as_the_server_can() -> None:
+    """vLLM's fields where they are taken; elsewhere one more message of the person's asks for it."""
+    question = (Message("user", "Greet me"), Message("assistant", "Hel"))
+    request = ChatRequest(messages=question, person=None, source="api")
+    strict = reply('{"error": {"message": "Unrecognized argument: continue_final_message"}}', "400 Bad Request")
+    async with canned(MODELS, WHOLE, strict, WHOLE) as server:
+        backend = await started(server.url)
+        for _ in range(2):
+            await collect(backend.stream(request))
+        await backend.stop()
+    taken, refused, plain = server.requests[1:4]
+    assert b'"continue_final_message":true' in taken
+    assert b'"add_generation_prompt":false' in taken
+    assert taken.endswith(refused.partition(b"\r\n\r\n")[2])
+    assert b"continue_final_message" not in plain
+    assert GO_ON_WORDS.encode() in plain
 
 
 async def test_a_server_that_is_not_up_yet_is_waited_for() -> None:

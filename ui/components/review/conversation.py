@@ -68,7 +68,9 @@ def view(opened: Exchange, exchanges: Sequence[Exchange], who: str, say: Languag
         id=opened.id,
         who=who,
         place=place(opened, path, say),
-        earlier=said(path[0].messages[:-1], say, render) if opened.conversation_id is None else [],
+        earlier=said(path[0].messages[: -2 if path[0].opening else -1], say, render)
+        if opened.conversation_id is None
+        else [],
         turns=[turn(exchange, versions(exchanges, exchange), say, render) for exchange in path],
     )
 
@@ -89,9 +91,9 @@ def turn(exchange: Exchange, versions: list[str], say: Language, render: Render)
         status=exchange.status.value,
         statusName=status_name(exchange.status, say),
         prompt=exchange.prompt,
-        answer=render(exchange.answer) if exchange.answer else "",
+        answer=render(exchange.whole_answer) if exchange.whole_answer else "",
         error=exchange.error or "",
-        summary=summary(exchange, say),
+        summary=([say("Goes on with a cut-off answer")] if exchange.opening else []) + summary(exchange, say),
         facts=facts(exchange, say),
         versions=versions,
     )

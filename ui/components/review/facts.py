@@ -44,7 +44,13 @@ def status_name(status: Status, say: Language) -> str:
 
 
 def source_name(source: Source, say: Language) -> str:
-    return say("Chat page") if source == "page" else say("Program (API)")
+    names = {
+        "page": say("Chat page"),
+        "api": say("Program (API)"),
+        "import": say("Imported, not answered here"),
+        "review": say("Run again in review"),
+    }
+    return names[source]
 
 
 def seconds(start: datetime | None, end: datetime | None) -> float | None:
