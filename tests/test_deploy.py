@@ -78,7 +78,8 @@ def test_a_streams_first_piece_comes_through_at_once(behind_nginx: tuple[Running
         httpx.Client(base_url=url, headers=bearer(), verify=False, timeout=60) as program,
         program.stream("POST", "/v1/chat/completions", json=question) as answer,
     ):
-        assert any("word0" in line for line in answer.iter_lines())
+        lines = answer.iter_lines()  # kept: the answer is closed with its iterator
+        assert any("word0" in line for line in lines)
         id = answer.headers["x-request-id"]
         assert server.status_of(id) == "running"  # most of the answer is still to come
     eventually(lambda: server.status_of(id) == "disconnected")  # nginx passes on that nobody reads

@@ -116,7 +116,8 @@ def test_beside_the_server_nothing_at_work_is_taken_for_dead(
     url = server.url + "/v1/chat/completions"
     with httpx.stream("POST", url, json=question, headers=bearer(), timeout=60) as answer:
         id = answer.headers["x-request-id"]
-        next(line for line in answer.iter_lines() if "word0" in line)
+        lines = answer.iter_lines()  # kept: the answer is closed with its iterator
+        next(line for line in lines if "word0" in line)
         typed(monkeypatch, "a good password\n")
         assert command(server.data_dir, "user", "add", "late") == 0
         assert server.status_of(id) == "running"
