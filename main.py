@@ -1,4 +1,4 @@
-"""Qdesk: settings -> store, backend, service -> faces -> one server. Nothing else happens here."""
+"""Qdesk: settings -> store, backend, service -> faces -> one server; with arguments, a command in the shell instead."""
 
 import asyncio
 import gc
@@ -52,14 +52,18 @@ def main() -> None:
     log_in_one_place()
     settings = load()
     log_in_one_place(settings.log_format)
-    with data_folder(settings.data_dir):
-        check_address(settings.host, settings.port)
-        try:
+    try:
+        if arguments := sys.argv[1:]:
+            from ui.console.commands import run  # a server does without, and starts the sooner
+
+            sys.exit(run(arguments, settings, Store(settings.sqlalchemy_url)))
+        with data_folder(settings.data_dir):
+            check_address(settings.host, settings.port)
             desk = build(settings)
             asyncio.run(prepare(desk))
-        except StorageError as error:
-            sys.exit(str(error))
-        serve(desk)
+            serve(desk)
+    except StorageError as error:
+        sys.exit(str(error))
 
 
 def serve(desk: Desk) -> None:

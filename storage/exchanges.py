@@ -145,13 +145,17 @@ class Exchanges:
 
     def opened(self, session: Session) -> int:
         """For the store when it opens: mark what a crash left unfinished as interrupted, with its text. How many?"""
-        self._indexed = sa.inspect(session.connection()).has_table("exchanges_search")
+        self.look(session)
         change = (
             sa.update(ExchangeTable)
             .where(col(ExchangeTable.status).in_(UNFINISHED))
             .values(status=str(Status.INTERRUPTED), finished_at=datetime.now(UTC))
         )
         return session.exec(change).rowcount
+
+    def look(self, session: Session) -> None:
+        """For the store when it opens: find out what this database has."""
+        self._indexed = sa.inspect(session.connection()).has_table("exchanges_search")
 
 
 # What changes after the first snapshot. The rest stays, so that the indexes over it are not written again either.

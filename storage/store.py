@@ -91,10 +91,13 @@ list. Each carries a sentence that may be shown to people.
               since(when) -> list[Span]                                   oldest first
 """
 
+from pathlib import Path
+
 from loguru import logger
 
 from storage.api_keys import ApiKeys
 from storage.audit import Audit
+from storage.backup import Done, backup, restore
 from storage.conversations import Conversations
 from storage.database import Database, prepare_file
 from storage.erasures import Erasures
@@ -139,19 +142,36 @@ class Store:
         self.samples = Samples(self._database)
         self.invites = Invites(self._database)
 
-    def open(self) -> None:
+    def open(self, *, beside: bool = False) -> None:
         """Make or migrate the database, and mark what a crash left unfinished as interrupted.
+
+        `beside` a running server neither is done: what is unfinished is at work.
 
         Raises StorageError with a sentence for a database that is unreadable, damaged, foreign or of a newer version.
         """
+        if beside:
+            self._database.start(self.exchanges.look)
+            return
+        self.migrate()
+        if interrupted := self._database.start(self.exchanges.opened):
+            logger.warning("{} exchanges were interrupted when the server went down", interrupted)
+
+    def migrate(self) -> None:
+        """Make the database or bring it to this version's schema. Raises StorageError."""
         if self._database.sqlite:
             prepare_file(self._database.url)
         if not is_newest(self._database.url):
             from storage.migrate import migrate  # Alembic; most starts do without, and are the quicker for it
 
             migrate(self._database.url)
-        if interrupted := self._database.start(self.exchanges.opened):
-            logger.warning("{} exchanges were interrupted when the server went down", interrupted)
+
+    def backup(self, to: Path, report: Done) -> None:
+        """See storage/backup.py. Needs no `open`."""
+        backup(self._database.url, to, report)
+
+    def restore(self, source: Path, report: Done) -> Path | None:
+        """See storage/backup.py. Must not be open, here or elsewhere."""
+        return restore(self._database.url, source, report)
 
     def close(self) -> None:
         """Write what is queued, then close. May be called twice."""

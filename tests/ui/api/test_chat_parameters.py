@@ -142,7 +142,7 @@ def test_whoever_lost_the_connection_asks_again_and_misses_nothing(ada: httpx.Cl
     """The answer goes on without its program, which follows it from the beginning when it is back."""
     key, question = {"Idempotency-Key": "order-4"}, hello("long, and the line drops", stream=True, max_tokens=60)
     with ada.stream("POST", CHAT, json=question, headers=key) as dropped:
-        next(line for line in dropped.iter_lines() if "word0" in line)
+        next(line for line in dropped.iter_lines() if "word0" in line)  # and is closed here
     with ada.stream("POST", CHAT, json=question, headers=key) as again:
         text = "".join(again.iter_text())
     assert '"content":"word0"' in text

@@ -81,8 +81,8 @@ def test_metrics_count_what_happened(busy: RunningServer) -> None:
         return httpx.get(busy.url + "/metrics", headers=bearer()).text
 
     with running_long(busy, "ada"):
-        assert 'qdesk_requests_running{model_name="scripted"} 1.0' in metrics()
-    eventually(lambda: 'qdesk_requests_running{model_name="scripted"} 0.0' in metrics())
+        assert 'qdesk_num_requests_running{model_name="scripted"} 1.0' in metrics()
+    eventually(lambda: 'qdesk_num_requests_running{model_name="scripted"} 0.0' in metrics())
     seen = metrics()
     assert 'qdesk_request_aborted_total{by="disconnect",model_name="scripted"}' in seen
     assert "qdesk_time_to_first_token_seconds_bucket" in seen

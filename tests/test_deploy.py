@@ -1,0 +1,136 @@
+"""What is in deploy/ works: nginx in front of a real server, Prometheus' own checker, and figures that are served."""
+
+import asyncio
+import json
+import re
+import shutil
+import ssl
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from websockets.asyncio.client import connect
+
+from tests.server import API_KEY, ROOT, RunningServer, bearer, eventually, free_port, running_server
+
+DEPLOY = ROOT / "deploy"
+PAGE = (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def behind_nginx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunningServer, str]]:
+    """A server, and its address at nginx with the site of deploy/ in front."""
+    folder, port = tmp_path_factory.mktemp("nginx"), free_port()
+    with (
+        running_server(public_url=f"https://127.0.0.1:{port}") as server,
+        nginx(folder, site(folder, server, port), f"https://127.0.0.1:{port}"),
+    ):
+        yield server, f"https://127.0.0.1:{port}"
+
+
+def site(folder: Path, server: RunningServer, port: int) -> str:
+    """The site as it is, but for addresses and certificates."""
+    certificate, key = folder / "cert.pem", folder / "key.pem"
+    subject = ["-subj", "/CN=127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", *subject]
+    subprocess.run(command, check=True, capture_output=True)
+    changed = PAGE.replace("127.0.0.1:8080", server.url.removeprefix("http://"))
+    changed = changed.replace("/etc/ssl/certs/qdesk.pem", str(certificate))
+    changed = changed.replace("/etc/ssl/private/qdesk.key", str(key))
+    return changed.replace("listen 443", f"listen 127.0.0.1:{port}").replace("listen 80;", f"listen {free_port()};")
+
+
+@contextmanager
+def nginx(folder: Path, site: str, url: str) -> Iterator[None]:
+    if not (program := shutil.which("nginx", path="/usr/sbin:/usr/bin")):
+        pytest.skip("there is no nginx here")
+    temporary = "".join(
+        f"{kind}_temp_path {folder}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    main = folder / "nginx.conf"
+    main.write_text(
+        f"pid {folder}/pid; error_log {folder}/error.log; daemon off; events {{}} "
+        f"http {{ access_log off; {temporary} {site} }}",
+        encoding="utf-8",
+    )
+    with subprocess.Popen([program, "-c", str(main), "-p", str(folder)]) as process:
+        try:
+            eventually(lambda: answers(url))
+            yield
+        finally:
+            process.terminate()
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(url + "/livez", verify=False).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def test_a_streams_first_piece_comes_through_at_once(behind_nginx: tuple[RunningServer, str]) -> None:
+    server, url = behind_nginx
+    question = {"messages": [{"role": "user", "content": "long"}], "stream": True}
+    with (
+        httpx.Client(base_url=url, headers=bearer(), verify=False, timeout=60) as program,
+        program.stream("POST", "/v1/chat/completions", json=question) as answer,
+    ):
+        lines = answer.iter_lines()  # kept: the answer is closed with its iterator
+        assert any("word0" in line for line in lines)
+        id = answer.headers["x-request-id"]
+        assert server.status_of(id) == "running"  # most of the answer is still to come
+    eventually(lambda: server.status_of(id) == "disconnected")  # nginx passes on that nobody reads
+
+
+async def test_the_socket_comes_through(behind_nginx: tuple[RunningServer, str]) -> None:
+    _, url = behind_nginx
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    address = url.replace("https", "wss") + "/v1/chat/ws"
+    async with asyncio.timeout(60), connect(address, additional_headers=bearer(), ssl=trusting) as socket:
+        await socket.send(json.dumps({"messages": [{"role": "user", "content": "hello"}]}))
+        frames = []
+        while (frame := await socket.recv()) != "[DONE]":
+            frames.append(json.loads(frame))
+    assert "".join(frame["choices"][0]["delta"].get("content") or "" for frame in frames) == "You said: hello"
+
+
+def test_people_sign_in_with_a_cookie_for_https_alone(behind_nginx: tuple[RunningServer, str]) -> None:
+    _, url = behind_nginx
+    with httpx.Client(base_url=url, verify=False, timeout=60) as browser:
+        page = browser.get("/login")
+        assert page.headers["strict-transport-security"]
+        token = re.search(r'name="form_token" value="(\w+)"', page.text)
+        assert token
+        form = {"form_token": token[1], "name": "admin", "password": "correct horse battery", "next": "/"}
+        signed_in = browser.post("/login", data=form, headers={"Origin": url})
+        assert signed_in.status_code == 303
+        assert "secure" in signed_in.headers["set-cookie"].lower()
+        assert browser.get("/").status_code == 200
+
+
+def test_prometheus_takes_the_configuration(tmp_path: Path) -> None:
+    if not (promtool := shutil.which("promtool")):
+        pytest.skip("there is no promtool here")
+    for name in ("prometheus.yml", "prometheus-rules.yml"):
+        text = (DEPLOY / name).read_text(encoding="utf-8")
+        (tmp_path / name).write_text(text.replace("/etc/prometheus/qdesk.key", str(tmp_path / "key")))
+    (tmp_path / "key").write_text(API_KEY)
+    checked = subprocess.run(
+        [promtool, "check", "config", str(tmp_path / "prometheus.yml")], capture_output=True, text=True
+    )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert "4 rules found" in checked.stdout + checked.stderr
+
+
+def test_rules_and_dashboard_ask_for_figures_that_there_are() -> None:
+    documented = set(re.findall(r"`(qdesk_\w+)`", (ROOT / "docs/api.md").read_text(encoding="utf-8")))
+    documented |= {f"{name}_{part}" for name in documented for part in ("bucket", "count", "sum")}
+    asked = set()
+    for name in ("prometheus-rules.yml", "grafana-dashboard.json"):
+        asked |= set(re.findall(r"\bqdesk_\w+", (DEPLOY / name).read_text(encoding="utf-8")))
+    assert asked <= documented
+    assert len(asked) > 10

@@ -1,0 +1,170 @@
+"""What an operator does in a shell, on real databases and beside a real server."""
+
+import io
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+
+from engine.settings import Settings
+from storage import Store
+from storage.errors import StorageError
+from tests.server import PASSWORD, ROOT, RunningServer, bearer, in_a_thread, make_accounts, running_server, sign_in
+from ui.console.commands import run
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RunningServer]:
+    with running_server(accounts={"ada": "staff"}) as running:
+        yield running
+
+
+def command(data_dir: Path, *arguments: str | Path, **settings: object) -> int:
+    chosen = Settings.model_validate({"backend": "scripted", "data_dir": data_dir, **settings})
+    return run([str(argument) for argument in arguments], chosen, Store(chosen.sqlalchemy_url))
+
+
+def typed(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+
+
+def ask(server: RunningServer, prompt: str) -> None:
+    question = {"messages": [{"role": "user", "content": prompt}]}
+    answer = httpx.post(server.url + "/v1/chat/completions", json=question, headers=bearer(), timeout=60)
+    assert answer.status_code == 200
+
+
+def test_a_backup_beside_the_server_holds_all_that_was_answered(server: RunningServer, tmp_path: Path) -> None:
+    for number in range(5):
+        ask(server, f"question {number}")
+    copy = tmp_path / "copy.db"
+    assert command(server.data_dir, "backup", copy) == 0
+    assert copy.stat().st_mode & 0o077 == 0
+    with closing(sqlite3.connect(copy)) as database:
+        found = database.execute("select count(*) from exchanges where prompt like 'question %' and status = 'done'")
+        assert found.fetchone() == (5,)
+    with pytest.raises(StorageError, match="there already"):
+        command(server.data_dir, "backup", copy)
+    with pytest.raises(SystemExit, match="Another Qdesk is running"):
+        command(server.data_dir, "restore", copy)
+
+
+def test_restore_puts_the_copy_back_and_keeps_what_was_there(tmp_path: Path) -> None:
+    data, copy = tmp_path / "data", tmp_path / "copy.db"
+    data.mkdir()
+    in_a_thread(make_accounts(data, {"before": "admin"}))
+    assert command(data, "backup", copy) == 0
+    in_a_thread(make_accounts(data, {"after": "staff"}))
+    assert command(data, "restore", copy) == 0
+
+    def names(file: Path) -> set[str]:
+        with closing(sqlite3.connect(file)) as database:
+            return {str(name) for (name,) in database.execute("select name from users")}
+
+    assert names(data / "qdesk.db") == {"before"}
+    [kept] = data.glob("qdesk.db.before-*")
+    assert names(kept) == {"before", "after"}
+
+
+@pytest.mark.parametrize("content", [b"", b"this is no database" * 100])
+def test_what_is_no_backup_is_not_put_back(tmp_path: Path, content: bytes) -> None:
+    data, wrong = tmp_path / "data", tmp_path / "wrong"
+    data.mkdir()
+    in_a_thread(make_accounts(data, {"ada": "admin"}))
+    wrong.write_bytes(content)
+    with pytest.raises(StorageError, match=r"no database|not a database of Qdesk"):
+        command(data, "restore", wrong)
+    assert not list(data.glob("*.before-*"))
+
+
+def test_an_account_made_beside_the_server_signs_in(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed(monkeypatch, "a password of her own\n")
+    assert command(server.data_dir, "user", "add", "Grace", "--role", "reviewer") == 0
+    with server.sign_in("grace", "a password of her own") as browser:
+        assert browser.get("/review").status_code == 200
+    typed(monkeypatch, "another\n")
+    assert command(server.data_dir, "user", "add", "grace") == 1  # the name is taken, in any case
+    typed(monkeypatch, "short\n")
+    assert command(server.data_dir, "user", "add", "somebody") == 1
+
+
+def test_another_password_ends_the_sessions(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    with server.sign_in("ada"):
+        typed(monkeypatch, "the new one of ada\n")
+        assert command(server.data_dir, "user", "reset-password", "ada") == 0
+        assert server.rows("select count(*) from sessions join users on users.id = user_id where name = 'ada'") == [
+            (0,)
+        ]
+    with httpx.Client(base_url=server.url, timeout=60) as browser:
+        assert sign_in(browser, "ada", PASSWORD).status_code != 303
+        assert sign_in(browser, "ada", "the new one of ada").status_code == 303
+    typed(monkeypatch, "whatever it is\n")
+    assert command(server.data_dir, "user", "reset-password", "nobody") == 1
+    assert ("user.password", "ada") in server.rows("select action, target from audit")
+
+
+def test_beside_the_server_nothing_at_work_is_taken_for_dead(
+    server: RunningServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = {"messages": [{"role": "user", "content": "long"}], "stream": True}
+    url = server.url + "/v1/chat/completions"
+    with httpx.stream("POST", url, json=question, headers=bearer(), timeout=60) as answer:
+        id = answer.headers["x-request-id"]
+        lines = answer.iter_lines()  # kept: the answer is closed with its iterator
+        next(line for line in lines if "word0" in line)
+        typed(monkeypatch, "a good password\n")
+        assert command(server.data_dir, "user", "add", "late") == 0
+        assert server.status_of(id) == "running"
+
+
+def test_export_writes_every_exchange(server: RunningServer, tmp_path: Path) -> None:
+    ask(server, "导出我")
+    file = tmp_path / "all.jsonl"
+    assert command(server.data_dir, "export", file) == 0
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert len(lines) == server.rows("select count(*) from exchanges")[0][0]
+    assert "导出我" in {line["prompt"] for line in lines}
+    assert command(server.data_dir, "export", file) == 1
+
+
+def test_the_doctor_tells_each_thing_in_a_line(
+    tmp_path: Path, server: RunningServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(tmp_path / "new", "doctor", models_dir=tmp_path) == 0
+    told = capsys.readouterr().out.splitlines()
+    topics = [line.split()[1] for line in told]
+    assert topics == ["machine", "GPU", "kernel", "model", "data", "models", "port", "database"]
+    assert all(line.startswith(("ok", "note")) and line.endswith(".") for line in told)
+    assert not (tmp_path / "new").exists()  # it changes nothing
+
+    port = int(server.url.rpartition(":")[2])
+    assert command(server.data_dir, "doctor", port=port) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert "If that is Qdesk itself" in told[6]
+    assert "is sound" in told[7]
+
+
+def test_the_doctor_finds_a_damaged_database(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "qdesk.db").write_bytes(b"no database at all" * 100)
+    assert command(tmp_path, "doctor") == 1
+    assert "put a backup back" in capsys.readouterr().out
+
+
+def test_main_takes_commands_and_explains_them(tmp_path: Path) -> None:
+    def main(*arguments: str) -> subprocess.CompletedProcess[str]:
+        settings = {"PATH": "/usr/bin:/bin", "QDESK_BACKEND": "scripted", "QDESK_DATA_DIR": str(tmp_path)}
+        return subprocess.run(
+            [sys.executable, "main.py", *arguments], cwd=ROOT, env=settings, capture_output=True, text=True, timeout=120
+        )
+
+    migrated = main("migrate")
+    assert (migrated.returncode, migrated.stdout) == (0, "The database has this version's schema.\n")
+    wrong = main("dance")
+    assert wrong.returncode == 2
+    assert "doctor" in wrong.stderr
