@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+WORKERS ?= 2
 BIN := $(VENV)/bin
 
 .PHONY: help run test check lint format model screenshots bench docs clean
@@ -23,8 +24,8 @@ run: $(VENV)/.runtime
 
 # The browser tests have a process of their own: Playwright's synchronous interface and pytest-asyncio do not mix.
 test: $(VENV)/.development
-	$(BIN)/python -m pytest
-	$(BIN)/python -m pytest tests/browser -p no:asyncio
+	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest tests/browser -p no:asyncio -n $(WORKERS)
 
 check: lint test
 

@@ -1,6 +1,13 @@
 """Qdesk: settings -> store, backend, service -> faces -> one server. Nothing else happens here."""
 
+import asyncio
+import gc
+import signal
 import sys
+
+for number in (signal.SIGINT, signal.SIGTERM):  # until the server runs there is nothing to finish
+    signal.signal(number, lambda *_: sys.exit(0))
+gc.disable()  # what is imported stays; looking for garbage among it takes a seventh of the start
 
 from nicegui import app, ui
 
@@ -15,8 +22,9 @@ from ui.auth import Auth
 from ui.desk import Desk
 from ui.entry import Entry
 from ui.guard import Guard
+from ui.logs import log_in_one_place
 from ui.pages import account, admin, chat, login, review
-from ui.serving import Life, log_in_one_place
+from ui.serving import Life, prepare
 from ui.sockets import guard_sockets
 from ui.starting import check_address, data_folder
 from ui.static_files import STATIC
@@ -27,7 +35,7 @@ SHUTDOWN_S = 5  # for connections that are still open when every answer has ende
 
 def build(settings: Settings) -> Desk:
     """Join the parts: the store opens, the service is ready to load its model, the faces are registered."""
-    store = Store(settings.sqlalchemy_url)
+    store = Store(settings.sqlalchemy_url, goes_on=settings.on_log_failure == "warn")
     store.open()
     service = ChatService(settings, create_backend(settings), store.exchanges)
     desk = Desk(settings, service, store, Auth(store, settings), Monitor(service))
@@ -39,12 +47,16 @@ def build(settings: Settings) -> Desk:
 
 
 def main() -> None:
+    gc.freeze()
+    gc.enable()
     log_in_one_place()
     settings = load()
+    log_in_one_place(settings.log_format)
     with data_folder(settings.data_dir):
         check_address(settings.host, settings.port)
         try:
             desk = build(settings)
+            asyncio.run(prepare(desk))
         except StorageError as error:
             sys.exit(str(error))
         serve(desk)

@@ -9,10 +9,6 @@ with the machine. A peer that is not installed is reported as left out. Run it w
 
 import argparse
 import asyncio
-import json
-import os
-import platform
-import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import asdict
@@ -22,6 +18,7 @@ from pathlib import Path
 from bench import servers
 from bench.linears import limits
 from bench.load import Figures, Target, measure, median
+from bench.report import save
 from bench.weights import packaged_folder
 
 RESULTS = Path(__file__).parent / "results"
@@ -45,8 +42,7 @@ def main() -> None:
         except servers.NotHere as reason:
             left_out[name] = str(reason)
     table = _table(asked, figures, limits(asked.streams), left_out)
-    print(table)
-    _write(began, table, figures)
+    save(began, table, {name: [asdict(found) for found in rows] for name, rows in figures.items()})
 
 
 def _load(target: Target, streams: int, tokens: int, rounds: int) -> Figures:
@@ -70,29 +66,6 @@ def _table(
         lines.append(f"| {streams} x {tokens} | {' | '.join(cells)} | {limit[streams]:.1f} |")
     lines += [f"\nLeft out: {name} ({reason})." for name, reason in left_out.items()]
     return "\n".join(lines)
-
-
-def _write(began: datetime, table: str, figures: dict[str, list[Figures]]) -> None:
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / began.strftime("%Y-%m-%d-%H%M")
-    machine = f"{os.cpu_count()} cores, {_processor()}, Python {platform.python_version()}"
-    command = f"python -m bench.compare {' '.join(sys.argv[1:])}".strip()
-    path.with_suffix(".md").write_text(f"{began:%Y-%m-%d %H:%M} UTC; {machine}; `{command}`\n\n{table}\n", "utf-8")
-    numbers = {name: [asdict(found) for found in rows] for name, rows in figures.items()}
-    path.with_suffix(".json").write_text(
-        json.dumps({"machine": machine, "command": command, "figures": numbers}, indent=1), "utf-8"
-    )
-    print(f"written to {path}.md and .json")
-
-
-def _processor() -> str:
-    """The processor's name and which of the instructions it has that 4-bit kernels want."""
-    try:
-        text = Path("/proc/cpuinfo").read_text("utf-8")
-    except OSError:
-        return platform.processor()
-    name = next((line.split(":")[1].strip() for line in text.splitlines() if line.startswith("model name")), "")
-    return f"{name}, {'with' if 'avx512_bf16' in text else 'without'} AVX512-BF16"
 
 
 def _arguments() -> argparse.Namespace:

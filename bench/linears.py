@@ -29,7 +29,7 @@ def limits(rows: list[int]) -> dict[int, float]:
 
 @torch.inference_mode()
 def _step_s(model: Qwen2, rows: int) -> float:
-    hidden = torch.randn(rows, model.shape.hidden).bfloat16()
+    hidden = torch.randn(rows, model.shape.hidden, dtype=model.dtype)
     began = time.perf_counter()
     for layer in model.layers:
         layer.qkv(hidden)

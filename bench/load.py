@@ -1,7 +1,7 @@
 """Closed-loop load on an OpenAI-compatible server: N streams at once, T tokens each, all prompts different.
 
-Knows the OpenAI streaming form and nothing of who answers. Tokens are counted by content chunks, so that servers that
-report no usage count alike. Import `measure`, or run it by hand:
+Knows the OpenAI streaming form and nothing of who answers. Tokens are counted by the server's own usage, or by content
+chunks where it reports none. Import `measure`, or run it by hand:
 
     python -m bench.load http://127.0.0.1:8080/v1 --streams 8 --tokens 64 --key sk-...
 """
@@ -60,11 +60,12 @@ async def measure(target: Target, *, streams: int, tokens: int) -> Figures:
     limits = httpx.Limits(max_connections=streams)
     async with httpx.AsyncClient(timeout=900, headers=headers, limits=limits) as client:
         began = time.perf_counter()
-        arrivals = await asyncio.gather(*(_one_stream(client, target, tokens) for _ in range(streams)))
+        found = await asyncio.gather(*(_one_stream(client, target, tokens) for _ in range(streams)))
         wall = time.perf_counter() - began
+    arrivals = [times for times, _ in found]
     first = [times[1] - times[0] for times in arrivals]
     gaps = [b - a for times in arrivals for a, b in pairwise(times[1:])] or [0.0]
-    produced = sum(len(times) - 1 for times in arrivals)
+    produced = sum(count for _, count in found)
     return Figures(
         streams, produced, produced / wall, statistics.median(first), max(first), statistics.median(gaps), max(gaps)
     )
@@ -77,8 +78,8 @@ def median(rounds: list[Figures]) -> Figures:
     return Figures(rounds[0].streams, rounds[0].tokens, **middle)
 
 
-async def _one_stream(client: httpx.AsyncClient, target: Target, tokens: int) -> list[float]:
-    """Return when the question was asked, and then when each content chunk came."""
+async def _one_stream(client: httpx.AsyncClient, target: Target, tokens: int) -> tuple[list[float], int]:
+    """Return when the question was asked and when each content chunk came, and how many tokens the answer has."""
     number = next(_numbers)
     body = {
         "model": target.model,
@@ -88,25 +89,30 @@ async def _one_stream(client: httpx.AsyncClient, target: Target, tokens: int) ->
         "max_tokens": tokens,
         "temperature": 0,
         "stream": True,
+        "stream_options": {"include_usage": True},
         **dict(target.extra),
     }
     times = [time.perf_counter()]
     async with client.stream("POST", f"{target.url}/chat/completions", json=body) as response:
         if response.status_code != 200:
             raise RuntimeError(f"{response.status_code}: {(await response.aread())[:300]!r}")
-        times.extend([time.perf_counter() async for text in _texts(response) if text])
+        reported = 0
+        async for chunk in _chunks(response):
+            reported = (chunk.get("usage") or {}).get("completion_tokens", reported)
+            if any(choice.get("delta", {}).get("content") for choice in chunk.get("choices") or []):
+                times.append(time.perf_counter())
     if len(times) < 2:
         raise RuntimeError("the answer was empty")
-    return times
+    return times, reported or len(times) - 1
 
 
-async def _texts(response: httpx.Response) -> AsyncIterator[str]:
+async def _chunks(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
     async for line in response.aiter_lines():
         if line.startswith("data: ") and line != "data: [DONE]":
-            event = json.loads(line[6:])
-            if "error" in event:
-                raise RuntimeError(str(event["error"]))
-            yield "".join(choice.get("delta", {}).get("content") or "" for choice in event.get("choices") or [])
+            chunk: dict[str, Any] = json.loads(line[6:])
+            if "error" in chunk:
+                raise RuntimeError(str(chunk["error"]))
+            yield chunk
 
 
 def main() -> None:

@@ -16,7 +16,6 @@ from torch.nn.functional import cross_entropy
 from bench.texts import CHINESE, ENGLISH
 from engine.backends.qwen2 import weights
 from engine.backends.qwen2.linear import BLOCK, bitsandbytes
-from engine.backends.qwen2.model import Qwen2
 from engine.backends.qwen2.quantize import ready_folder
 from engine.backends.qwen2.tokens import Tokens
 from engine.settings import Settings
@@ -43,7 +42,7 @@ def main() -> None:
     settings = Settings(model="packaged")
     source = weights.resolve(settings, lambda _: None)
     folder = ready_folder(source, "nf4", settings.models_dir, CPU, lambda _: None)
-    model = in_transformers(Qwen2(folder, CPU, unpack=True))
+    model = in_transformers(folder)
     plain = model.lm_head.weight.detach()
     for name, text in (("English", ENGLISH), ("Chinese", CHINESE)):
         ids = torch.tensor(Tokens(folder).encode(text))

@@ -35,11 +35,12 @@ class NotReady(EngineError):
         self,
         message: str,
         *,
-        code: Literal["model_loading", "engine_failed", "draining", "log_failed"],
+        code: Literal["model_loading", "engine_failed", "paused", "draining", "log_failed"],
+        note: str = "",
         retry_after_s: float | None = None,
     ) -> None:
         super().__init__(message, retry_after_s=retry_after_s)
-        self.code = code
+        self.code, self.note = code, note  # the note is an administrator's own words, if there are any
 
 
 class InvalidRequest(EngineError):
@@ -63,6 +64,12 @@ class ContextOverflow(InvalidRequest):
             param="messages",
         )
         self.prompt_tokens, self.limit = prompt_tokens, limit
+
+
+class AccessEnded(EngineError):
+    """Whoever asked lost the right to: the key was revoked, the session ended, or the account was disabled."""
+
+    code = "access_ended"
 
 
 class BackendFailed(EngineError):

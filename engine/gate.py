@@ -45,6 +45,7 @@ class Gate:
     limits: Limits
     running: set[Ticket] = field(default_factory=set)
     lines: dict[str, deque[Ticket]] = field(default_factory=dict)  # by person, the next turn first
+    own_limits: dict[str, int] = field(default_factory=dict)  # of persons for whom per_person does not hold
     duration_s: float | None = None  # moving average of how long a request runs; None until one has ended
 
     @property
@@ -55,11 +56,18 @@ class Gate:
     def depth(self) -> int:
         return len(self.running) + self.waiting
 
+    def limit_of(self, person: str) -> int:
+        return self.own_limits.get(person, self.limits.per_person)
+
+    def held_by(self, person: str) -> int:
+        """How many requests of this person run and wait."""
+        return sum(t.person == person for t in self.running) + len(self.lines.get(person, ()))
+
     def enter(self, person: str | None, now: float) -> Ticket:
         """Take a place, running if one is free, else waiting. Raises QueueFull or UserLimit."""
-        if person is not None and self._held_by(person) >= self.limits.per_person:
+        if person is not None and self.held_by(person) >= (most := self.limit_of(person)):
             raise UserLimit(
-                f"One person may have {self.limits.per_person} running and waiting at once; wait until one has ended.",
+                f"One person may have {most} running and waiting at once; wait until one has ended.",
                 retry_after_s=next(self.waits(now)) or 1,
             )
         if len(self.running) >= self.limits.concurrent and self.waiting >= self.limits.waiting:
@@ -140,6 +148,3 @@ class Gate:
         line.remove(ticket)
         if not line:
             del self.lines[ticket.line]
-
-    def _held_by(self, person: str) -> int:
-        return sum(t.person == person for t in self.running) + len(self.lines.get(person, ()))

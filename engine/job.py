@@ -7,11 +7,12 @@ nothing of the gate or of backends; `engine/service.py` moves it along. Lives on
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from engine.errors import EngineError
-from engine.types import ChatRequest, Delta, Done, Event, Exchange, FinishReason, Started, Status
+from engine.sketch import Sketch
+from engine.types import ChatRequest, Delta, Done, Event, Exchange, FinishReason, Logprob, Started, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Update:
     completion_tokens: int = 0
     finish_reason: FinishReason | None = None
     error: EngineError | None = None
+    logprobs: tuple[tuple[Logprob, ...], ...] = ()  # by delta, where asked for
 
     @property
     def text(self) -> str:
@@ -44,6 +46,9 @@ class Outcome:
     ttft_s: float | None
     total_s: float
     completion_tokens: int
+    prompt_tokens: int = 0
+    finish_reason: FinishReason | None = None
+    gaps: Sketch = field(default_factory=Sketch)  # between tokens
 
 
 class Job:
@@ -53,6 +58,7 @@ class Job:
         self.model, self.quantization, self.queue_depth = model, quantization, queue_depth
         self.status = Status.QUEUED
         self.deltas: list[str] = []
+        self.logprobs: list[tuple[Logprob, ...]] = []  # by delta
         self.prompt_tokens = self.cached_tokens = self.completion_tokens = 0
         self.finish_reason: FinishReason | None = None
         self.error: EngineError | None = None
@@ -63,7 +69,9 @@ class Job:
         self.first_token_s: float | None = None
         self.finished_s: float | None = None
         self.on_watched: Callable[[bool], None] | None = None  # told when the first follower comes and the last goes
+        self.gaps = Sketch()  # seconds between tokens
         self._origin_s = time.monotonic()
+        self._told_s = 0.0  # age at the last delta
         self._followers: set[asyncio.Event] = set()
         self._closed = asyncio.Event()
 
@@ -121,6 +129,7 @@ class Job:
             completion_tokens=self.completion_tokens,
             finish_reason=self.finish_reason,
             error=self.error,
+            logprobs=tuple(self.logprobs[after:]) if self.request.sampling.logprobs is not None else (),
         )
 
     async def closed(self) -> None:
@@ -143,12 +152,17 @@ class Job:
         match event:
             case Started(prompt_tokens, cached_tokens):
                 self.prompt_tokens, self.cached_tokens = prompt_tokens, cached_tokens
-            case Delta(text, tokens):
+            case Delta(text, tokens, logprobs):
+                now_s = self.age_s
                 if self.first_token_s is None:
-                    self.first_token_s = self.age_s
+                    self.first_token_s = now_s
+                elif tokens:
+                    self.gaps.add((now_s - self._told_s) / tokens, tokens)
+                self._told_s = now_s
                 self.completion_tokens += tokens
-                if text:
+                if text or logprobs:
                     self.deltas.append(text)
+                    self.logprobs.append(logprobs)
             case Done():
                 self.finish_reason = event.finish_reason
                 self.prompt_tokens, self.cached_tokens = event.prompt_tokens, event.cached_tokens
@@ -195,6 +209,8 @@ class Job:
             started_at=at(self.started_s),
             first_token_at=at(self.first_token_s),
             finished_at=at(self.finished_s),
+            end_user=self.request.end_user,
+            request_metadata=self.request.metadata,
         )
 
     def outcome(self, status: Status) -> Outcome:
@@ -205,6 +221,9 @@ class Job:
             ttft_s=self.first_token_s,
             total_s=self.age_s,
             completion_tokens=self.completion_tokens,
+            prompt_tokens=self.prompt_tokens,
+            finish_reason=self.finish_reason,
+            gaps=self.gaps,
         )
 
     def _notify(self) -> None:

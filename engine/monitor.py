@@ -11,15 +11,19 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from loguru import logger
 
 from engine import hardware
+from engine.backends import KnowsStreams
 from engine.hardware import Hardware
+from engine.history import History
 from engine.job import Outcome
 from engine.service import ChatService
+from engine.sketch import Sketch
+from engine.stalls import StallWatch
 from engine.types import Status
 
 EVERY_S = 1.0
@@ -58,6 +62,7 @@ class Figures:
     queue: Spread | None  # from asking to running
     ended: Mapping[Status, int]
     refused: Mapping[str, int]  # by error code
+    gaps: Spread | None = None  # between two tokens
 
 
 Watcher = Callable[[Sample], None]
@@ -67,6 +72,9 @@ class Monitor:
     def __init__(self, service: ChatService, read: Callable[[], Hardware] = hardware.read) -> None:
         self.service = service
         self.samples: deque[Sample] = deque(maxlen=int(WINDOW_S / EVERY_S) + 1)
+        self.history = History()
+        self._stalls = StallWatch()
+        self._told_s = 0.0  # outcomes up to this moment of the monotonic clock are in the history
         self._read = read
         self._hardware: Hardware | None = None
         self._watchers: set[Watcher] = set()
@@ -103,7 +111,8 @@ class Monitor:
     def figures(self) -> Figures:
         """The figures as of the newest sample, computed once for all who ask."""
         if self._figures is None or self._figures[0] is not self.now:
-            self._figures = self.now, figures(self.samples, self.service.recent, time.monotonic())
+            made = figures(self.samples, self.service.recent, time.monotonic())
+            self._figures = self.now, replace(made, gaps=_spread_of(self.history.gaps()))
         return self._figures[1]
 
     def sample(self, lag_s: float = 0.0) -> None:
@@ -124,11 +133,32 @@ class Monitor:
             hardware=self._hardware,
         )
         self.samples.append(sample)
+        self.history.take(sample, self._new_outcomes())
+        self.service.intake.stall = self._stalls.look(time.monotonic(), sample.running, self._signs_of_life())
         for watcher in tuple(self._watchers):
             try:
                 watcher(sample)
             except Exception as error:
                 logger.opt(exception=error).error("a watcher of the monitor failed")
+
+    def _new_outcomes(self) -> list[Outcome]:
+        """The requests that have ended since the last look."""
+        new = []
+        for outcome in reversed(self.service.recent):
+            if outcome.ended_s <= self._told_s:
+                break
+            new.append(outcome)
+        self._told_s = max((outcome.ended_s for outcome in new), default=self._told_s)
+        return new
+
+    def _signs_of_life(self) -> object:
+        """Differs from the last look if a token came, a piece of a prompt was read, or somebody began or ended."""
+        backend, jobs = self.service.backend, self.service.jobs.values()
+        looks = (backend.look(job.id) for job in jobs) if isinstance(backend, KnowsStreams) else ()
+        return [
+            [(job.id, job.status, job.completion_tokens) for job in jobs],
+            [look.read_tokens if look else 0 for look in looks],
+        ]
 
     async def _keep_sampling(self) -> None:
         loop = asyncio.get_running_loop()
@@ -171,6 +201,11 @@ def spread(values: Sequence[float]) -> Spread | None:
     """Median and 95th percentile; None of nothing."""
     ordered = sorted(values)
     return Spread(percentile(ordered, 0.5), percentile(ordered, 0.95)) if ordered else None
+
+
+def _spread_of(sketch: Sketch) -> Spread | None:
+    median, p95 = sketch.percentile(0.5), sketch.percentile(0.95)
+    return None if median is None or p95 is None else Spread(median, p95)
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:

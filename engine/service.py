@@ -9,15 +9,17 @@ Knows nothing of pages, HTTP or SQL. Lives on the event loop alone.
 import asyncio
 import time
 from collections import Counter, deque
+from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
-from typing import Literal
 
 from loguru import logger
 
 from engine.backends import Backend
-from engine.errors import BackendFailed, ContextOverflow, EngineError, InvalidRequest, NotReady
+from engine.errors import BackendFailed, EngineError, InvalidRequest, NotReady
+from engine.fitting import fitted
 from engine.gate import Gate, Limits, Ticket
+from engine.intake import Intake, State
 from engine.job import Job, Outcome
 from engine.progress import console
 from engine.recording import Recorder, Recording
@@ -29,20 +31,13 @@ SAVE_EVERY_S = 1.0  # a running answer's text so far goes into its row this ofte
 ENDING_S = 10.0  # a stopping server waits no longer than this for a backend that does not let go of its streams
 RECENT = 10_000  # finished requests kept for the figures on the admin page
 
-State = Literal["loading", "ready", "failed", "draining"]
-STATES: dict[str, State] = {  # by the code of what is told to those who ask
-    "model_loading": "loading",
-    "draining": "draining",
-    "engine_failed": "failed",
-    "log_failed": "failed",
-}
-
 
 class ChatService:
     def __init__(self, settings: Settings, backend: Backend, recorder: Recorder) -> None:
         self.settings, self.backend, self.recorder = settings, backend, recorder
         self._recording = Recording(recorder)
         self._must_log = settings.on_log_failure == "refuse"
+        self.intake = Intake(settings, backend, recorder)
         self.gate = Gate(
             Limits(settings.max_concurrent_requests, settings.max_waiting_requests, settings.max_requests_per_user)
         )
@@ -51,13 +46,12 @@ class ChatService:
         self.jobs: dict[str, Job] = {}  # those whose final row is not written yet, in order of arrival
         self.recent: deque[Outcome] = deque(maxlen=RECENT)
         self.refused: Counter[str] = Counter()  # by error code
+        self.on_outcome: list[Callable[[Outcome], None]] = []  # told of every request that has ended, once
         self.generated_tokens = 0
-        self.loading = Progress("starting")
-        self._state: State = "loading"
-        self._failure = ""
+        self.load_s: float | None = None  # how long the model took to load
         self._tickets: dict[Ticket, Job] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._endings: dict[str, Status] = {}  # jobs told to end, and as what
+        self._endings: dict[str, tuple[Status, EngineError | None]] = {}  # jobs told to end, as what, and why
         self._admitted: dict[str, asyncio.Event] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -65,23 +59,24 @@ class ChatService:
 
     async def start(self) -> None:
         """Load the backend. Never raises: a failure is kept, logged, and told to everybody who asks."""
-        if self._state != "loading":  # it was stopped before it came to this
+        if not self.intake.is_loading:  # it was stopped before it came to this
             return
+        began = time.monotonic()
         try:
-            await self.backend.start(console(self._report))
+            await self.backend.start(console(self.intake.report))
         except EngineError as error:
-            self._fail(str(error))
+            self.intake.fail(str(error))
         except Exception as error:
-            self._fail(f"The model could not be loaded: {error}", error)
+            self.intake.fail(f"The model could not be loaded: {error}", error)
         else:
-            if self._state == "loading":
-                self._state = "ready"
+            self.load_s = time.monotonic() - began
+            self.intake.loaded()
             self.change_limits(self.gate.limits)  # the capacity is known only now
             logger.info("ready: {} ({})", self.backend.model, self.backend.reason)
 
     async def stop(self) -> None:
         """Refuse what is new, let answers finish for `drain_s`, end the rest, and free the backend."""
-        self._state = "draining"
+        self.intake.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(self.settings.drain_s):
                 await self._all_closed()
@@ -92,60 +87,66 @@ class ChatService:
                 await self._all_closed()
         await self.backend.stop()
 
-    def state(self) -> tuple[State, str]:
-        """Where the service stands, and the reason in one sentence where it cannot answer."""
-        trouble = self.trouble()
-        return (STATES[trouble.code], str(trouble)) if trouble else ("ready", "")
+    @property
+    def loading(self) -> Progress:
+        return self.intake.loading
 
-    def trouble(self) -> NotReady | None:
-        """What a request would be refused with now, whatever it asks."""
-        match self._state:
-            case "loading":
-                reason = f"The model is loading ({self.loading.stage})."
-                return NotReady(reason, code="model_loading", retry_after_s=5)
-            case "draining":
-                reason = "The server is going down; it takes no new requests."
-                return NotReady(reason, code="draining", retry_after_s=self.settings.drain_s)
-        if reason := self._failure or self.backend.health() or "":
-            return NotReady(reason, code="engine_failed")
-        if self._must_log and (reason := self.recorder.health() or ""):
-            return NotReady(f"The log cannot be written, so nothing is answered: {reason}", code="log_failed")
-        return None
+    def state(self) -> tuple[State, str]:
+        """Where the service stands, and the reason in one sentence where it is not ready."""
+        return self.intake.state(len(self.jobs))
 
     # --- requests ---
 
     async def submit(self, request: ChatRequest) -> Job:
         """Take a request in. Raises EngineError (NotReady, QueueFull, ContextOverflow, ...) and then leaves nothing."""
+        return (await self.submit_all([request]))[0]
+
+    async def submit_all(self, requests: Sequence[ChatRequest]) -> list[Job]:
+        """Take all of them in, each with a place of its own, or none. Raises as `submit`."""
+        depth, tickets = self.gate.depth, list[Ticket]()
         try:
-            self._check(request)
-            depth = self.gate.depth
-            ticket = self.gate.enter(request.person, time.monotonic())
-            try:
-                request = await self._fitted(request)
+            for request in requests:
+                self._check(request)
+                tickets.append(self.gate.enter(request.person, time.monotonic()))
+            await self.spare.give_way()
+            fit = [await fitted(request, self.backend, self.max_new_tokens) for request in requests]
+            for request in fit:
                 self._check(request)  # again: the world may have changed while the tokens were counted
-            except BaseException:
+        except BaseException as error:
+            for ticket in reversed(tickets):
                 self._leave(ticket)
-                raise
-        except EngineError as error:
-            self.refused[error.code] += 1
+            if isinstance(error, EngineError):
+                self.refused[error.code] += 1
             raise
-        return self._launch(request, ticket, depth)
+        return [
+            self._launch(request, ticket, depth + n)
+            for n, (request, ticket) in enumerate(zip(fit, tickets, strict=True))
+        ]
 
     def check_open(self) -> None:
         """Raise NotReady while no request at all is taken, before anything is made ready for one."""
-        if refusal := self.trouble():
+        if refusal := self.intake.trouble():
             self.refused[refusal.code] += 1
             raise refusal
 
-    def end(self, job: Job, status: Status) -> None:
+    def end(self, job: Job, status: Status, because: EngineError | None = None) -> None:
         """End a job that is waiting or running, as what `status` says; it keeps its text so far."""
         if job.id in self._tasks and job.id not in self._endings:
-            self._endings[job.id] = status
+            self._endings[job.id] = (status, because)
             self._tasks[job.id].cancel()
 
     def stop_job(self, job: Job) -> None:
         """What a person's Stop or Leave does."""
         self.end(job, Status.CANCELLED if job.status is Status.QUEUED else Status.STOPPED)
+
+    def move_to_front(self, job: Job) -> bool:
+        """Make a waiting job the next to run. False: it does not wait any more."""
+        ticket = next((ticket for ticket, known in self._tickets.items() if known is job), None)
+        if ticket is None or ticket.admitted_at is not None:
+            return False
+        self.gate.move_to_front(ticket)
+        self._let_in([])
+        return True
 
     def change_limits(self, limits: Limits) -> None:
         """Set other limits at once. Nobody who is inside is put out."""
@@ -153,23 +154,6 @@ class ChatService:
         self._let_in(self.gate.change(limits, time.monotonic()))
 
     # --- one job's way ---
-
-    async def _fitted(self, request: ChatRequest) -> ChatRequest:
-        """The request with max_tokens set to what the server and the context allow."""
-        await self.spare.give_way()
-        try:
-            prompt_tokens = await asyncio.to_thread(self.backend.count_tokens, request.messages)
-        except EngineError:
-            raise
-        except Exception as error:
-            logger.opt(exception=error).error("the tokens of request {} could not be counted", request.id)
-            raise BackendFailed("The engine could not read this prompt.") from error
-        room = self.backend.context_tokens - prompt_tokens
-        if room < 1:
-            raise ContextOverflow(prompt_tokens, self.backend.context_tokens)
-        wanted = request.sampling.max_tokens or self.max_new_tokens
-        allowed = min(wanted, self.max_new_tokens, room)
-        return replace(request, sampling=replace(request.sampling, max_tokens=allowed))
 
     def _launch(self, request: ChatRequest, ticket: Ticket, depth: int) -> Job:
         job = Job(request, model=self.backend.model, quantization=self.backend.quantization, queue_depth=depth)
@@ -179,7 +163,7 @@ class ChatService:
         task = asyncio.create_task(self._run(job, ticket), name=f"job {job.id}")
         self._tasks[job.id] = task
         task.add_done_callback(lambda task: self._ended(job, ticket, task))
-        if request.source == "page":
+        if request.source != "api" or request.outlives:  # other programs end theirs themselves
             self._end_when_abandoned(job)
         self._let_in([ticket] if ticket.admitted_at is not None else [])
         return job
@@ -211,7 +195,9 @@ class ChatService:
         for by_job in (self._tasks, self._endings, self._admitted):
             by_job.pop(job.id, None)
         self.generated_tokens += job.completion_tokens
-        self.recent.append(job.outcome(status))
+        self.recent.append(outcome := job.outcome(status))
+        for told in self.on_outcome:
+            told(outcome)
         closing = asyncio.create_task(self._close(job, exchange), name=f"close {job.id}")
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
@@ -227,13 +213,13 @@ class ChatService:
     def _how_it_ended(self, job: Job, task: asyncio.Task[None]) -> tuple[Status, EngineError | None]:
         told = self._endings.get(job.id)
         if task.cancelled():
-            return told or Status.INTERRUPTED, None
+            return told or (Status.INTERRUPTED, None)
         match task.exception():
             case None:
                 return Status.DONE, None
             case error if told:
                 logger.opt(exception=error).warning("request {} failed while it was being ended", job.id)
-                return told, None
+                return told
             case TimeoutError() if job.age_s >= self.settings.request_timeout_s:
                 limit = self.settings.request_timeout_s
                 return Status.TIMED_OUT, EngineError(f"The answer was not ready within {limit:g} seconds.")
@@ -259,7 +245,7 @@ class ChatService:
                 job.wait_at(position, expected_wait_s)
 
     def _end_when_abandoned(self, job: Job) -> None:
-        """End a page's job when nobody has followed it for a while. Programs that go away end theirs themselves."""
+        """End a job that nobody has followed for a while. Most programs that go away end theirs at once."""
         loop = asyncio.get_running_loop()
 
         def countdown() -> asyncio.TimerHandle:
@@ -278,7 +264,7 @@ class ChatService:
     def _check(self, request: ChatRequest) -> None:
         if request.id in self.jobs:
             raise InvalidRequest(f"Request {request.id} is being answered already.", param="id")
-        if trouble := self.trouble():
+        if trouble := self.intake.trouble():
             raise trouble
 
     async def _be_in_the_log(self, row: "asyncio.Future[None] | None") -> None:
@@ -290,11 +276,3 @@ class ChatService:
         while self._tasks or self._closing:
             await asyncio.wait([*self._tasks.values(), *self._closing])
             await asyncio.sleep(0)  # done callbacks run in the loop's next turn
-
-    def _report(self, progress: Progress) -> None:
-        self.loading = progress
-
-    def _fail(self, reason: str, error: Exception | None = None) -> None:
-        if self._state == "loading":  # else it was stopped while it loaded, and that is no failure
-            logger.opt(exception=error).error("{}", reason)
-            self._state, self._failure = "failed", reason

@@ -51,9 +51,17 @@ class Settings(BaseSettings):
     retention_days: int = Field(
         0, ge=0, le=36_500, description="Days after which a logged exchange is deleted; 0 keeps all."
     )
+    log_format: Literal["text", "json"] = Field(
+        "text", description="Lines of the server's own log on stderr: for people, or one JSON object a line."
+    )
     on_log_failure: Literal["refuse", "warn"] = Field(
         "refuse", description="What to do with new requests while the log cannot be written."
     )
+
+    self_erase: Literal["request", "now"] = Field(
+        "request", description="A person who erases what they wrote asks an administrator, or erases it for good."
+    )
+    show_reviews: bool = Field(True, description="Whether people see on their account page who read their exchanges.")
 
     backend: Literal["qwen2", "remote", "scripted"] = Field(
         "qwen2", description="Where answers come from: the engine in this process, another server, or a script."
@@ -71,13 +79,22 @@ class Settings(BaseSettings):
         json_schema_extra={"allowed": "auto, cpu, cuda or cuda:N"},
         description="What the engine computes on; `auto` takes CUDA where there is any.",
     )
-    quantize: Literal["nf4", "none"] = Field("nf4", description="4-bit NormalFloat weights, or bfloat16 as they are.")
+    quantize: Literal["nf4", "none"] = Field(
+        "nf4", description="4-bit NormalFloat weights, or the model's as they are."
+    )
     threads: int = Field(0, ge=0, le=256, description="CPU threads of the engine; 0 is one a physical core.")
     kv_cache_mb: int = Field(
         0,
         ge=0,
         description="Memory for keys and values of conversations, in MiB; 0 is max_concurrent_requests and six more of "
         "max_context_tokens each, but at most half of the free memory.",
+    )
+    lookup_tokens: int = Field(
+        7,
+        ge=0,
+        le=64,
+        description="Tokens of an answer that the engine may guess at once from what was said before, while that is "
+        "quicker; the answer stays the same. 0 guesses none.",
     )
     system_prompt: str = Field(
         "You are a helpful assistant.", description="System prompt of conversations that set none; may be empty."
@@ -88,6 +105,12 @@ class Settings(BaseSettings):
     max_concurrent_requests: int = Field(10, ge=1, le=256, description="Requests that run at once.")
     max_waiting_requests: int = Field(50, ge=0, le=100_000, description="Requests that may wait; more are refused.")
     max_requests_per_user: int = Field(3, ge=1, le=1000, description="Running and waiting requests of one person.")
+    api_rate_limit: str = Field(
+        "600/minute",
+        pattern=r"^([1-9]\d{0,5}/(\d{0,3} ?)(second|minute|hour|day)s?)?$",
+        json_schema_extra={"allowed": "empty, or a number and a time such as 600/minute or 20/10 seconds"},
+        description="Calls to the API that one account may make; empty is no limit.",
+    )
     max_context_tokens: int = Field(
         4096, ge=64, le=1_000_000, description="Tokens of a prompt and its answer together."
     )
@@ -158,6 +181,8 @@ def allowed(field: FieldInfo) -> str:
     if get_origin(field.annotation) is Literal:
         *others, last = get_args(field.annotation)
         return f"{', '.join(others)} or {last}"
+    if field.annotation is bool:
+        return "true or false"
     if field.annotation in (int, float):
         kind = "a whole number" if field.annotation is int else "a number"
         return f"{kind} {_range(field)}"

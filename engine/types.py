@@ -13,8 +13,8 @@ from typing import Literal
 
 from engine.errors import InvalidRequest
 
-Role = Literal["system", "user", "assistant"]
-Source = Literal["page", "api", "import"]  # import: not answered here, but brought from a file
+Role = Literal["system", "user", "assistant", "text"]  # a lone "text" is no conversation, but to be continued as it is
+Source = Literal["page", "api", "import", "review"]  # import: brought from a file; review: a reviewer runs it again
 FinishReason = Literal["stop", "length"]
 
 
@@ -69,6 +69,10 @@ class Sampling:
     stop: tuple[str, ...] = ()  # at most 8 strings of at most 200 characters; never part of the answer
     max_tokens: int | None = None  # None = as many as the server allows
     ignore_eos: bool = False  # keep going at the end-of-turn token; for benchmarks
+    frequency_penalty: float = 0.0  # off the logit for each time that the answer has the token; -2 to 2
+    presence_penalty: float = 0.0  # off the logit if the answer has the token at all; -2 to 2
+    logprobs: int | None = None  # tell each token's probability, with so many alternatives (0 to 20); None = do not
+    json_schema: str | None = None  # the answer is JSON that this schema describes
 
     def __post_init__(self) -> None:
         _within("temperature", self.temperature, 0 <= self.temperature <= 2, "from 0 to 2")
@@ -77,6 +81,13 @@ class Sampling:
         _within(
             "repetition_penalty", self.repetition_penalty, 0 < self.repetition_penalty <= 2, "above 0 and at most 2"
         )
+        for name in ("frequency_penalty", "presence_penalty"):
+            value = getattr(self, name)
+            _within(name, value, -2 <= value <= 2, "from -2 to 2")
+        if self.logprobs is not None:
+            _within("top_logprobs", self.logprobs, 0 <= self.logprobs <= 20, "from 0 to 20")
+        if self.json_schema is not None and self.ignore_eos:
+            raise InvalidRequest("ignore_eos and response_format exclude each other.", param="ignore_eos")
         if self.seed is not None:
             _within("seed", self.seed, -(2**63) <= self.seed < 2**63, "a 64-bit integer")
         if self.max_tokens is not None:
@@ -106,8 +117,11 @@ class ChatRequest:
     person: str | None
     source: Source
     conversation_id: str | None = None
-    parent_id: str | None = None  # the exchange before this one in the conversation's tree
+    parent_id: str | None = None  # the exchange before this one in its tree; in a review, the one that is run again
     id: str = field(default_factory=new_id)
+    end_user: str = ""  # whom a program asks for, as it names them
+    metadata: tuple[tuple[str, str], ...] = ()  # what a program wants to find again in the log
+    outlives: bool = False  # goes on for a while when its program has gone away, as it does for a page
 
     def __post_init__(self) -> None:
         if not self.messages:
@@ -129,11 +143,21 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
+class Logprob:
+    """One token as the model saw it, before sampling values and schema: natural logarithms of probabilities."""
+
+    token: bytes
+    logprob: float
+    top: tuple[tuple[bytes, float], ...] = ()  # the likeliest tokens at this place, falling
+
+
+@dataclass(frozen=True, slots=True)
 class Delta:
     """The next piece of the answer: whole characters only. `tokens` is how many tokens it took (0 if unknown)."""
 
     text: str
     tokens: int = 1
+    logprobs: tuple[Logprob, ...] = ()  # of these tokens, where asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +211,8 @@ class Exchange:
     started_at: datetime | None
     first_token_at: datetime | None
     finished_at: datetime | None
+    end_user: str = ""
+    request_metadata: tuple[tuple[str, str], ...] = ()
 
     @property
     def prompt(self) -> str:
@@ -212,3 +238,10 @@ class ExchangeFilter:
     status: Status | None = None
     source: Source | None = None
     text: str = ""
+    model: str | None = None
+    rating: Literal[1, -1] | None = None  # what the person thought of the answer
+    label: str | None = None  # one that reviewers gave
+    assignee: str | None = None  # user id of the reviewer who is to look at it and has not done so yet
+    reviewed: bool | None = None  # whether a reviewer is done with it; reruns need no review and are neither
+    cut_off: bool = False  # only what did not come to an end of its own: failed, ended, or at the token limit
+    long_wait: bool = False  # only what waited 10 seconds or longer for its turn

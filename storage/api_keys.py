@@ -11,6 +11,7 @@ from storage.models import ApiKeyRow, UserRow
 from storage.records import ApiKey, User
 from storage.users import user
 
+OwnedKeys = list[tuple[ApiKey, User]]
 Keys = list[ApiKey]  # the method `list` hides the type inside the class
 
 
@@ -65,6 +66,17 @@ class ApiKeys:
             .order_by(col(ApiKeyRow.created_at).desc(), col(ApiKeyRow.id))
         )
         return await self._database.read(lambda session: [_api_key(row) for row in session.exec(rows)])
+
+    async def everybodys(self) -> OwnedKeys:
+        """All keys with their owners, disabled ones too; by name, then the newest first."""
+        rows = (
+            select(ApiKeyRow, UserRow)
+            .join(UserRow, col(UserRow.id) == col(ApiKeyRow.user_id))
+            .order_by(col(UserRow.name_key), col(ApiKeyRow.created_at).desc(), col(ApiKeyRow.id))
+        )
+        return await self._database.read(
+            lambda session: [(_api_key(row), user(owner)) for row, owner in session.exec(rows)]
+        )
 
 
 def _api_key(row: ApiKeyRow) -> ApiKey:

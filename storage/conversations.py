@@ -11,6 +11,7 @@ still find them, until `exchanges.delete_before` takes them.
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import sqlalchemy as sa
 from sqlmodel import Session, col, select
@@ -30,26 +31,27 @@ list_ = list  # the method `list` hides the type inside the class
 class Conversations:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._unwritten: dict[str, Conversation] = {}  # made while the database is in trouble
 
     async def create(
         self, user_id: str, *, title: str = "", system_prompt: str | None = None, sampling: Sampling | None = None
     ) -> Conversation:
-        def work(session: Session) -> Conversation:
-            now = datetime.now(UTC)
-            row = ConversationRow(
-                id=new_id(),
-                user_id=user_id,
-                title=title,
-                system_prompt=system_prompt,
-                sampling=_json(sampling),
-                created_at=now,
-                updated_at=now,
-            )
-            session.add(row)
-            session.flush()
-            return _conversation(row)
-
-        return await self._database.write(work)
+        now = datetime.now(UTC)
+        values: dict[str, Any] = {
+            "id": new_id(),
+            "user_id": user_id,
+            "title": title,
+            "system_prompt": system_prompt,
+            "sampling": _json(sampling),
+            "created_at": now,
+            "updated_at": now,
+        }
+        conversation = _conversation(ConversationRow(**values))
+        writing = await self._database.keep(lambda session: session.add(ConversationRow(**values)))
+        if not writing.done():
+            self._unwritten[conversation.id] = conversation
+            writing.add_done_callback(lambda _: self._unwritten.pop(conversation.id))
+        return conversation
 
     async def get(self, id: str, user_id: str) -> Conversation | None:
         """None too when it is somebody else's or deleted."""
@@ -59,7 +61,8 @@ class Conversations:
             row = session.exec(rows).first()
             return _conversation(row) if row else None
 
-        return await self._database.read(work)
+        made = self._unwritten.get(id)
+        return made if made and made.user_id == user_id else await self._database.read(work)
 
     async def list(
         self, user_id: str, *, limit: int = 100, cursor: str | None = None, shelf: Shelf | None = None
@@ -111,7 +114,9 @@ class Conversations:
     async def set_head(self, id: str, user_id: str, exchange_id: str, *, used: bool = True) -> bool:
         """Show the branch that ends with this exchange; `used` also moves the conversation to the top of the list."""
         at = {"updated_at": datetime.now(UTC)} if used else {}
-        return await self._change(id, user_id, head_id=exchange_id, **at)
+        change = sa.update(ConversationRow).where(*_own(id, user_id)).values(head_id=exchange_id, **at)
+        writing = await self._database.keep(lambda session: session.exec(change).rowcount == 1)
+        return not writing.done() or writing.result()
 
     async def delete(self, id: str, user_id: str) -> bool:
         """Hide it from its owner. Its exchanges stay in the log."""

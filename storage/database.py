@@ -24,14 +24,16 @@ R = TypeVar("R")
 READERS, SEARCHERS = 4, 2  # threads; searches have their own, so that slow ones hold up nobody who opens a page
 SEARCH_LIMIT_S = 20.0
 LOCK_WAIT_MS = 2000  # SQLite waits this long for another program's lock; then the writer says so and tries again
+MEANWHILE_S = 3.0  # longer than LOCK_WAIT_MS, so that the trouble is known by then
 WRITE_PATIENCE_S = 10.0  # a person's change waits this long for a database in trouble, then it is withdrawn
 
 
 class Database:
     """Where work on the database is handed in. `read` and `write` run a function of a Session on a thread."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, goes_on: bool = False) -> None:
         self.url = _checked(url)
+        self._goes_on = goes_on
         self.sqlite = self.url.get_backend_name() == "sqlite"
         self._read_engine = _engine(self.url, readers=READERS + SEARCHERS)
         self._write_engine = _engine(self.url, readers=0)
@@ -61,7 +63,24 @@ class Database:
         Raises whatever `work` raises, which then has changed nothing, or StorageUnavailable when the database has
         been in trouble for WRITE_PATIENCE_S; the change is then withdrawn.
         """
+        return await self._in_time(self.writer.submit(work))
+
+    async def keep(self, work: Work[R]) -> asyncio.Future[R]:
+        """The same for what answers cannot do without: the returned future is done, and raises as above.
+
+        Where answers go on without the log it may still be open, while the database is in trouble. Nothing is
+        withdrawn then; it is written when the trouble is over, in the order in which it came, exchanges included.
+        """
         future = self.writer.submit(work)
+        if not self._goes_on:
+            await self._in_time(future)
+        elif not self.writer.health():
+            await asyncio.wait([future], timeout=MEANWHILE_S)
+        if future.done():
+            future.result()
+        return future
+
+    async def _in_time(self, future: asyncio.Future[R]) -> R:
         done, _ = await asyncio.wait([future], timeout=WRITE_PATIENCE_S)
         if not done:
             self.writer.withdraw(future)

@@ -6,8 +6,6 @@ once a second, and enters the search index when it is final.
 
 import asyncio
 from datetime import UTC, datetime
-from functools import partial
-from typing import Any
 
 import sqlalchemy as sa
 from loguru import logger
@@ -15,16 +13,14 @@ from sqlmodel import Session, col, select
 
 from engine.types import Exchange, Status
 from storage.database import Database
-from storage.models import Base, ConversationRow, ExchangeTable, RemovedTurnRow, UserRow
-from storage.paging import before, page
+from storage.deleting import delete, empty_conversations, old, used_before
+from storage.listing import Listing, lines
+from storage.models import Base, ConversationRow, DailyUseRow, ExchangeTable
+from storage.neighbours import alike, beside
 from storage.records import ExchangeFilter, ExchangeRow, Page
 from storage.rows import to_exchange, to_values
-from storage.search import UNFINISHED, in_index, in_rows
+from storage.search import UNFINISHED
 from storage.turns import whole
-
-SHOWN = 200  # characters of prompt and answer in a list
-CHUNK = 500  # rows that retention deletes in one transaction
-MERGE_PAGES = 500  # pages of the search index that are tidied in one transaction
 
 
 class Exchanges:
@@ -68,62 +64,83 @@ class Exchanges:
     async def search(self, filter: ExchangeFilter, *, limit: int = 50, cursor: str | None = None) -> Page[ExchangeRow]:
         """Newest first. `since` is included, `until` is not. Raises ValueError for a cursor that is not one,
         and SearchTooSlow.
-
-        A text with a word of three characters or more uses the index; with shorter words alone, the rows between
-        `since` and `until` are looked through, newest first, until the page is full.
         """
-        conditions = [*self._conditions(filter), *before(ExchangeTable.queued_at, ExchangeTable.id, cursor)]
-        rows = (
-            sa.select(*_COLUMNS)
-            .outerjoin(UserRow, col(UserRow.id) == col(ExchangeTable.person))
-            .where(*conditions)
-            .order_by(col(ExchangeTable.queued_at).desc(), col(ExchangeTable.id).desc())
-            .limit(limit + 1)
-        )
 
         def work(session: Session) -> Page[ExchangeRow]:
-            found = session.connection().execute(rows).all()
-            return page(found, limit, _line, lambda row: [row.queued_at.isoformat(), row.id])
+            piece = Listing(session, filter, self._indexed).piece(limit, cursor)
+            return Page(lines(session, piece.numbers, filter.text), piece.next)
 
         return await self._database.search(work)
 
+    async def read(self, filter: ExchangeFilter, *, limit: int = 200, cursor: str | None = None) -> Page[Exchange]:
+        """The same list with whole exchanges, for files."""
+
+        def work(session: Session) -> Page[Exchange]:
+            piece = Listing(session, filter, self._indexed).piece(limit, cursor)
+            rows = session.exec(select(ExchangeTable).where(col(ExchangeTable.number).in_(piece.numbers)))
+            by_number = {row.number: row for row in rows}
+            return Page([to_exchange(by_number[number]) for number in piece.numbers], piece.next)
+
+        return await self._database.search(work)
+
+    async def like(self, id: str, *, limit: int = 50) -> list[ExchangeRow]:
+        """What resembles an exchange most, by the rarest words of its prompt; the most alike first. Raises
+        SearchTooSlow.
+        """
+        return await self._database.search(lambda session: lines(session, alike(session, id, limit, self._indexed)))
+
+    async def beside(self, exchange: Exchange, *, limit: int = 50) -> tuple[int, list[ExchangeRow]]:
+        """What was waiting or running at some time while this exchange was: how many, and the first of them."""
+        return await self._database.search(lambda session: beside(session, exchange, limit))
+
+    async def reruns(self, id: str) -> list[Exchange]:
+        """The times that reviewers ran this exchange again, oldest first."""
+        again = col(ExchangeTable.parent_id) == id, sa.text("source = 'review'")  # the index's own words
+        rows = select(ExchangeTable).where(*again).order_by(col(ExchangeTable.number))
+        return await self._database.read(lambda session: [to_exchange(row) for row in session.exec(rows)])
+
+    async def models(self) -> list[str]:
+        """The models of the newest exchanges, by name."""
+        newest = sa.select(col(ExchangeTable.model)).order_by(col(ExchangeTable.queued_at).desc()).limit(20_000)
+        rows = sa.select(newest.subquery().c.model).distinct()
+        return await self._database.search(lambda session: sorted(session.connection().execute(rows).scalars()))
+
     async def usage(self, since: datetime) -> dict[str, tuple[int, int]]:
-        """By user id: how many requests, and how many completion tokens, were asked for since then. What was imported
-        was not asked for here."""
-        rows = (
-            sa.select(
-                col(ExchangeTable.person),
-                sa.func.count(),
-                sa.func.sum(col(ExchangeTable.completion_tokens)),
-            )
-            .where(
-                col(ExchangeTable.queued_at) >= since,
-                col(ExchangeTable.person).is_not(None),
-                col(ExchangeTable.source) != "import",
-            )
-            .group_by(col(ExchangeTable.person))
+        """By user id: how many requests, and how many completion tokens, were asked for since then.
+
+        What is deleted counts too, by whole days in UTC; what was imported was not asked for here.
+        """
+        table, day = ExchangeTable, DailyUseRow
+        kept = (
+            sa.select(col(table.person), sa.func.count(), sa.func.sum(col(table.completion_tokens)))
+            .where(col(table.queued_at) >= since, col(table.person).is_not(None), col(table.source) != "import")
+            .group_by(col(table.person))
+        )
+        gone = (
+            sa.select(col(day.person), sa.func.sum(col(day.requests)), sa.func.sum(col(day.completion_tokens)))
+            .where(col(day.day) >= f"{since.astimezone(UTC):%Y-%m-%d}", col(day.person) != "")
+            .group_by(col(day.person))
         )
 
         def work(session: Session) -> dict[str, tuple[int, int]]:
-            found = session.connection().execute(rows)
-            return {str(person): (requests, int(tokens)) for person, requests, tokens in found}
+            used: dict[str, tuple[int, int]] = {}
+            for rows in (kept, gone):
+                for who, requests, tokens in session.connection().execute(rows):
+                    person = str(who)
+                    before = used.get(person, (0, 0))
+                    used[person] = before[0] + int(requests), before[1] + int(tokens)
+            return used
 
         return await self._database.search(work)
 
     async def delete_before(self, when: datetime) -> int:
         """Delete what was asked before `when` and has ended; return how many. Their text leaves the index too.
 
-        Conversations that were last used before `when` and have no exchanges left lose title and settings, and go.
+        What is held stays, see `retention`. Conversations that were last used before `when` and have no exchanges left
+        lose title and settings, and go.
         """
-        deleted = 0
-        while chunk := await self._database.write(lambda session: _delete_chunk(session, when)):
-            deleted += chunk
-        await self._database.write(lambda session: _empty_conversations(session, when))
-        if deleted and self._indexed:
-            pages = -MERGE_PAGES  # negative begins to merge the whole index into one, which drops deleted text
-            while await self._database.write(partial(_merge_index, pages=pages)):
-                pages = MERGE_PAGES
-        await self._database.empty_log()
+        deleted = await delete(self._database, old(when))
+        await self._database.write(lambda session: empty_conversations(session, used_before(when)))
         return deleted
 
     def opened(self, session: Session) -> int:
@@ -135,22 +152,6 @@ class Exchanges:
             .values(status=str(Status.INTERRUPTED), finished_at=datetime.now(UTC))
         )
         return session.exec(change).rowcount
-
-    def _conditions(self, filter: ExchangeFilter) -> list[sa.ColumnElement[bool]]:
-        table = ExchangeTable
-        conditions: list[sa.ColumnElement[bool]] = []
-        if filter.person is not None:
-            conditions.append(col(table.person) == (filter.person or None))
-        if filter.since is not None:
-            conditions.append(col(table.queued_at) >= filter.since)
-        if filter.until is not None:
-            conditions.append(col(table.queued_at) < filter.until)
-        if filter.status is not None:
-            conditions.append(col(table.status) == str(filter.status))
-        if filter.source is not None:
-            conditions.append(col(table.source) == filter.source)
-        text = in_index(filter.text) if self._indexed else in_rows(filter.text, sqlite=self._database.sqlite)
-        return conditions + text
 
 
 # What changes after the first snapshot. The rest stays, so that the indexes over it are not written again either.
@@ -170,45 +171,6 @@ _TABLE = Base.metadata.tables["exchanges"]
 _INSERT = sa.insert(_TABLE)
 _MOVE_ON = sa.update(_TABLE).where(_TABLE.c.id == sa.bindparam("which"))
 
-_COLUMNS = [
-    col(ExchangeTable.id),
-    sa.func.coalesce(col(UserRow.name), "").label("user_name"),
-    col(ExchangeTable.source),
-    col(ExchangeTable.status),
-    col(ExchangeTable.conversation_id),
-    sa.func.substr(col(ExchangeTable.prompt), 1, SHOWN).label("prompt"),
-    sa.func.substr(col(ExchangeTable.answer), 1, SHOWN).label("answer"),
-    col(ExchangeTable.model),
-    col(ExchangeTable.queued_at),
-    col(ExchangeTable.started_at),
-    col(ExchangeTable.first_token_at),
-    col(ExchangeTable.finished_at),
-    col(ExchangeTable.prompt_tokens),
-    col(ExchangeTable.completion_tokens),
-]
-
-
-def _line(row: sa.Row[*tuple[Any, ...]]) -> ExchangeRow:
-    def after_s(moment: datetime | None) -> float | None:
-        return None if moment is None else (moment - row.queued_at).total_seconds()
-
-    return ExchangeRow(
-        id=row.id,
-        user_name=row.user_name,
-        source=row.source,
-        status=Status(row.status),
-        conversation_id=row.conversation_id,
-        prompt=row.prompt,
-        answer=row.answer,
-        model=row.model,
-        queued_at=row.queued_at,
-        queue_s=after_s(row.started_at),
-        ttft_s=after_s(row.first_token_at),
-        total_s=after_s(row.finished_at),
-        prompt_tokens=row.prompt_tokens,
-        completion_tokens=row.completion_tokens,
-    )
-
 
 def _save(session: Session, exchange: Exchange) -> None:
     """These two statements are made once: building one takes longer than running it."""
@@ -221,37 +183,3 @@ def _save(session: Session, exchange: Exchange) -> None:
 def _log_failure(future: "asyncio.Future[None]") -> None:
     if not future.cancelled() and (error := future.exception()):
         logger.error("an exchange is not written: {}", error)
-
-
-def _delete_chunk(session: Session, when: datetime) -> int:
-    final = col(ExchangeTable.status).not_in(UNFINISHED)
-    rows = sa.select(col(ExchangeTable.number), col(ExchangeTable.id)).where(col(ExchangeTable.queued_at) < when, final)
-    found = session.connection().execute(rows.limit(CHUNK)).all()
-    ids = [row.id for row in found]
-    session.exec(sa.update(ConversationRow).where(col(ConversationRow.head_id).in_(ids)).values(head_id=None))
-    session.exec(sa.delete(RemovedTurnRow).where(col(RemovedTurnRow.exchange_id).in_(ids)))
-    session.exec(sa.delete(ExchangeTable).where(col(ExchangeTable.number).in_([row.number for row in found])))
-    return len(found)
-
-
-def _empty_conversations(session: Session, when: datetime) -> None:
-    """The row stays, so that an exchange which a forgotten page still sends there finds it."""
-    used = sa.exists().where(col(ExchangeTable.conversation_id) == col(ConversationRow.id))
-    session.exec(
-        sa.update(ConversationRow)
-        .where(col(ConversationRow.updated_at) < when, ~used)
-        .values(title="", system_prompt=None, sampling=None, head_id=None, folder="", deleted_at=datetime.now(UTC))
-    )
-
-
-def _merge_index(session: Session, pages: int) -> bool:
-    """Merge a piece of the search index. False: there was nothing left to do.
-
-    FTS5's own option "secure-delete" would spare this, but SQLite before 3.42 cannot read the index any more then.
-    """
-    connection = session.connection()
-    before: int = connection.exec_driver_sql("SELECT total_changes()").scalar_one()
-    merge = sa.text("INSERT INTO exchanges_search (exchanges_search, rank) VALUES ('merge', :pages)")
-    connection.execute(merge, {"pages": pages})
-    after: int = connection.exec_driver_sql("SELECT total_changes()").scalar_one()
-    return after - before >= 2

@@ -49,6 +49,17 @@ def text(*, default: Any = ..., **column: Any) -> Any:
     return Field(default, sa_type=PlainText, **column)
 
 
+LONG_WAIT = {  # by kind of database; queries must say it in the very same words to be answered by the index
+    "sqlite": "julianday(coalesce(started_at, finished_at)) - julianday(queued_at) >= 10 / 86400.0",
+    "postgresql": "coalesce(started_at, finished_at) - queued_at >= interval '10 seconds'",
+}
+
+
+def where(conditions: dict[str, str]) -> dict[str, Any]:
+    """Options of an index over some rows only."""
+    return {f"{name}_where": sa.text(condition) for name, condition in conditions.items()}
+
+
 class UserRow(Base, table=True):
     __tablename__ = "users"
     id: str = text(primary_key=True)
@@ -61,6 +72,9 @@ class UserRow(Base, table=True):
     theme: str = text(default="")
     created_at: datetime
     last_seen_at: datetime | None = None
+    system_prompt: str | None = text(default=None)  # for new conversations
+    sampling: str | None = text(default=None)  # the same; JSON
+    max_requests: int | None = None  # None = as everybody
 
 
 class SessionRow(Base, table=True):
@@ -114,11 +128,17 @@ class RemovedTurnRow(Base, table=True):
 
 
 class ExchangeTable(Base, table=True):
-    """`number` is a real integer key because the search index refers to rows by it, and VACUUM renumbers others."""
+    """`number` is a real integer key because the search index refers to rows by it, and VACUUM renumbers others.
+
+    `ix_exchanges_log` holds all that lists are filtered by, so that rows with their long texts are read only to be
+    shown.
+    """
 
     __tablename__ = "exchanges"
     __table_args__ = (
-        sa.Index(None, "queued_at", "id"),
+        sa.Index("ix_exchanges_log", "queued_at", "id", "person", "source", "status", "finish_reason", "model"),
+        sa.Index("ix_exchanges_long_wait", "queued_at", "id", **where(LONG_WAIT)),
+        sa.Index("ix_exchanges_rerun", "parent_id", **where(dict.fromkeys(LONG_WAIT, "source = 'review'"))),
         sa.Index(None, "person", "queued_at", "id"),
         sa.Index(None, "conversation_id", "queued_at", "id"),
         sa.Index(None, "status", "queued_at", "id"),
@@ -147,6 +167,101 @@ class ExchangeTable(Base, table=True):
     started_at: datetime | None = None
     first_token_at: datetime | None = None
     finished_at: datetime | None = None
+    end_user: str = text(default="")
+    request_metadata: str = text(default="{}")  # JSON, as a program sent it
+
+
+class IdempotencyRow(Base, table=True):
+    """A key under which a program asked, so that asking again under it finds the same exchanges."""
+
+    __tablename__ = "idempotency_keys"
+    caller: str = text(primary_key=True)  # a user's id; "" for the operator's fixed key
+    key: str = text(primary_key=True)
+    body_hash: str = text()
+    exchange_ids: str = text()  # JSON; no foreign key: retention may take the exchange
+    created_at: datetime = Field(index=True)
+
+
+class FeedbackRow(Base, table=True):
+    """What the person who asked thinks of an answer. Goes with its exchange."""
+
+    __tablename__ = "feedback"
+    exchange_id: str = text(primary_key=True, foreign_key="exchanges.id", ondelete="CASCADE")
+    user_id: str = text(foreign_key="users.id", index=True)
+    rating: int = Field(index=True)  # 1 or -1
+    reason: str = text()
+    comment: str = text()
+    at: datetime
+
+
+class TemplateRow(Base, table=True):
+    """A text to begin a question with: one's own, or everybody's."""
+
+    __tablename__ = "templates"
+    id: str = text(primary_key=True)
+    user_id: str = text(foreign_key="users.id", index=True)  # whose it is; of a shared one, who made it
+    shared: bool = Field(default=False, index=True)
+    name: str = text()
+    text: str = text()
+    updated_at: datetime
+
+
+class ErasureRow(Base, table=True):
+    """Who has asked for the erasure of what they wrote, and has not got it yet."""
+
+    __tablename__ = "erasures"
+    user_id: str = text(primary_key=True, foreign_key="users.id")
+    at: datetime
+
+
+class ReviewRow(Base, table=True):
+    """What reviewers made of an exchange; none before somebody did something. Goes with its exchange."""
+
+    __tablename__ = "reviews"
+    exchange_id: str = text(primary_key=True, foreign_key="exchanges.id", ondelete="CASCADE")
+    correction: str = text(default="")  # the answer as it should have been
+    assignee: str | None = text(default=None, foreign_key="users.id", index=True)
+    done_at: datetime | None = None
+    done_by: str | None = text(default=None, foreign_key="users.id", index=True)
+
+
+class LabelRow(Base, table=True):
+    __tablename__ = "labels"
+    exchange_id: str = text(primary_key=True, foreign_key="exchanges.id", ondelete="CASCADE")
+    label: str = text(primary_key=True, index=True)
+    by: str = text(foreign_key="users.id")
+    at: datetime
+
+
+class NoteRow(Base, table=True):
+    __tablename__ = "notes"
+    id: str = text(primary_key=True)
+    exchange_id: str = text(foreign_key="exchanges.id", ondelete="CASCADE", index=True)
+    by: str = text(foreign_key="users.id")
+    text: str = text()
+    at: datetime
+
+
+class HoldRow(Base, table=True):
+    """What retention and erasing leave alone: an exchange, a conversation, or all of a person's."""
+
+    __tablename__ = "holds"
+    kind: str = text(primary_key=True)
+    target: str = text(primary_key=True)  # id
+    reason: str = text()
+    by: str = text()  # user name
+    at: datetime
+
+
+class DailyUseRow(Base, table=True):
+    """Totals of exchanges that are deleted, so that deleting changes no count."""
+
+    __tablename__ = "daily_use"
+    person: str = text(primary_key=True)  # user id; "" is the operator's fixed key
+    day: str = text(primary_key=True)  # 2026-11-29, in UTC
+    requests: int
+    prompt_tokens: int
+    completion_tokens: int
 
 
 class AuditRow(Base, table=True):
@@ -164,3 +279,39 @@ class OptionRow(Base, table=True):
     __tablename__ = "options"
     name: str = text(primary_key=True)
     value: str = text()
+
+
+class SampleRow(Base, table=True):
+    """A minute. Counts and sketches of durations are JSON: they are read whole and added up in Python."""
+
+    __tablename__ = "samples"
+    id: int | None = Field(default=None, primary_key=True)
+    at: datetime = Field(index=True)
+    seconds: float
+    running: float
+    running_peak: int
+    waiting: float
+    waiting_peak: int
+    tokens: int
+    ended: str = text()
+    refused: str = text()
+    ttft: str = text()
+    gaps: str = text()
+    queue: str = text()
+    cpu: float | None = None
+    memory: int | None = Field(default=None, sa_type=sa.BigInteger)
+    gpu: float | None = None
+    gpu_memory: int | None = Field(default=None, sa_type=sa.BigInteger)
+
+
+class InviteRow(Base, table=True):
+    """Deleted once it is used; the audit trail keeps who invited whom."""
+
+    __tablename__ = "invites"
+    id: str = text(primary_key=True)
+    token_hash: str = text(unique=True)
+    name: str = text()
+    role: str = text()
+    invited_by: str = text()
+    created_at: datetime
+    expires_at: datetime

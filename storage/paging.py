@@ -51,13 +51,13 @@ def before_number(number: int | None, cursor: str | None) -> list[sa.ColumnEleme
         return [col(number) < min(int(last), 2**63 - 1)]
 
 
-def decode(cursor: str, parts: int) -> list[str]:
-    """Raises ValueError for what `encode` did not make from that many parts."""
+def decode(cursor: str, *parts: int) -> list[str]:
+    """Raises ValueError for what `encode` did not make from one of these numbers of parts."""
     with _sentence(cursor):
         if len(cursor) > MAX_CURSOR:
             raise ValueError
         key = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
-        if not (isinstance(key, list) and len(key) == parts and all(isinstance(part, str) for part in key)):
+        if not (isinstance(key, list) and len(key) in parts and all(isinstance(part, str) for part in key)):
             raise ValueError
     return key
 

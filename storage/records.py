@@ -12,6 +12,10 @@ from engine.types import Exchange, ExchangeFilter, Sampling, Source, Status
 T = TypeVar("T")
 
 UserRole = Literal["staff", "reviewer", "admin"]
+Rating = Literal[1, -1]
+Reason = Literal[
+    "", "correct", "helpful", "clear", "incorrect", "incomplete", "ignored", "style", "harmful", "other"
+]  # "": none was given; the first three go with a good answer
 Shelf = Literal["recent", "kept", "archived"]  # kept: pinned or in a folder
 
 
@@ -25,6 +29,19 @@ class User:
     theme: str  # "light", "dark" or "" = the system's
     created_at: datetime
     last_seen_at: datetime | None
+    max_requests: int | None = None  # running and waiting at once; None = as everybody
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invite:
+    """A link that lets somebody make one account."""
+
+    id: str
+    name: str  # of the account; "" = the invited person chooses
+    role: UserRole
+    invited_by: str  # user name
+    created_at: datetime
+    expires_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +100,7 @@ class ExchangeRow:
     conversation_id: str | None
     prompt: str
     answer: str
+    snippet: str  # around the first hit of a search; "" without one
     model: str
     queued_at: datetime
     queue_s: float | None
@@ -90,6 +108,99 @@ class ExchangeRow:
     total_s: float | None
     prompt_tokens: int
     completion_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feedback:
+    """What the person who asked thinks of an answer."""
+
+    exchange_id: str
+    user_id: str
+    rating: Rating
+    reason: Reason
+    comment: str
+    at: datetime  # when it was given or last changed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """A text to begin a question with. `{{names}}` in it are for the person to fill in."""
+
+    id: str
+    user_id: str  # whose it is; of a shared one, who made it
+    shared: bool  # everybody's; administrators look after these
+    name: str
+    text: str
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """Somebody asks that what they wrote be erased."""
+
+    user_id: str
+    user_name: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """Somebody opened an exchange of somebody else's in the log."""
+
+    at: datetime
+    reader: str  # user name
+    title: str  # of the conversation, "" where it has none
+    prompt: str  # its beginning (200 characters)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    id: str
+    by: str  # user id
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Review:
+    """What reviewers made of one exchange. `assignee` and `done_by` are user ids."""
+
+    labels: tuple[str, ...]
+    notes: tuple[Note, ...]
+    correction: str  # the answer as it should have been; "" where nobody wrote one
+    assignee: str | None
+    done_at: datetime | None
+    done_by: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """The short form of a review, with what the person thought of the answer, for lists and files."""
+
+    rating: Rating | None = None
+    labels: tuple[str, ...] = ()
+    correction: str = ""
+    assignee: str | None = None
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewCounts:
+    assigned: dict[str, int]  # by user id; not done yet
+    done: dict[str, int]  # by user id
+    labels: dict[str, int]
+
+
+HoldKind = Literal["exchange", "conversation", "person"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    kind: HoldKind
+    target: str  # id
+    reason: str
+    by: str  # user name
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,13 +225,26 @@ __all__ = [
     "ApiKey",
     "AuditEntry",
     "Conversation",
+    "Erasure",
     "Exchange",
     "ExchangeFilter",
     "ExchangeRow",
+    "Feedback",
     "Hit",
+    "Hold",
+    "HoldKind",
+    "Invite",
+    "Mark",
+    "Note",
     "Page",
+    "Rating",
+    "Reading",
+    "Reason",
+    "Review",
+    "ReviewCounts",
     "Session",
     "Shelf",
+    "Template",
     "User",
     "UserRole",
 ]

@@ -16,6 +16,7 @@ def to_values(exchange: Exchange) -> dict[str, Any]:
         "prompt": exchange.prompt,
         "messages": json.dumps([asdict(message) for message in exchange.messages], ensure_ascii=False),
         "sampling": sampling_to_json(exchange.sampling),
+        "request_metadata": json.dumps(dict(exchange.request_metadata), ensure_ascii=False),
     }
 
 
@@ -27,6 +28,7 @@ def to_exchange(row: ExchangeTable) -> Exchange:
             "status": Status(row.status),
             "messages": tuple(Message(**message) for message in json.loads(row.messages)),
             "sampling": sampling_from_json(row.sampling),
+            "request_metadata": tuple(json.loads(row.request_metadata).items()),
         }
     )
 

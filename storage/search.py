@@ -1,8 +1,9 @@
 """Finding text in prompts and answers: conditions for a query, and the snippet around a hit.
 
 A search text is words at white space, and every word must be found, anywhere inside prompt or answer, without regard
-to the case of Latin letters. Words of three or more characters go through SQLite's trigram index where there is one;
-shorter ones (most Chinese words) and other databases through LIKE on the rows themselves.
+to the case of Latin letters. On SQLite a trigram index finds words of three characters and more. A word of one or two
+characters (most Chinese words) is found by the terms of that index that begin with it: two line feeds follow every text
+in the index, so that each character begins a term. Other databases look through the rows themselves with LIKE.
 """
 
 import re
@@ -10,15 +11,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from sqlmodel import col
+from sqlmodel import Session, col
 
 from engine.types import Status
 from storage.models import ExchangeTable, plain
 
 MAX_TEXT, MAX_WORDS = 200, 10
+MAX_TERMS = 4000  # a word that begins more terms than this is so common that the rows themselves answer sooner
 UNFINISHED = [str(status) for status in Status if not status.final]
 
-_INDEX = sa.table("exchanges_search", sa.column("rowid", sa.Integer))
+_TERMS = sa.table("exchanges_search_terms", sa.column("term", sa.Text), sa.column("doc", sa.Integer))
+_LAST = "\U0010ffff"
 
 
 def words(text: str) -> list[str]:
@@ -42,19 +45,34 @@ def in_rows(text: str, *, sqlite: bool) -> list[sa.ColumnElement[bool]]:
     ]
 
 
-def in_index(text: str) -> list[sa.ColumnElement[bool]]:
-    """Conditions on exchanges that use the trigram index for all words that are long enough.
+def quoted(word: str) -> str:
+    """The word as a string of FTS5's query language, in which nothing has a meaning of its own."""
+    return '"' + word.replace('"', '""') + '"'
 
-    Rows that are not final are not in the index; there are few, and they are looked through.
+
+def in_index(session: Session, text: str) -> tuple[str, list[str]] | None:
+    """The query for the index, and the words that it leaves to LIKE. None: the index is of no help.
+
+    Long words are asked for as they are. Without any, the short word with the fewest terms is.
     """
-    long = [word for word in words(text) if len(word) >= 3]
-    short = " ".join(word for word in words(text) if len(word) < 3)
-    if not long:
-        return in_rows(short, sqlite=True)
-    quoted = " AND ".join('"' + word.replace('"', '""') + '"' for word in long)
-    found = sa.select(_INDEX.c.rowid).where(sa.literal_column("exchanges_search").op("MATCH")(quoted))
-    unfinished = sa.and_(col(ExchangeTable.status).in_(UNFINISHED), *in_rows(" ".join(long), sqlite=True))
-    return [sa.or_(col(ExchangeTable.number).in_(found), unfinished), *in_rows(short, sqlite=True)]
+    wanted = words(text)
+    long = [word for word in wanted if len(word) >= 3]
+    if long:
+        return " AND ".join(map(quoted, long)), [word for word in wanted if len(word) < 3]
+    found = [(beginning_with(session, word), word) for word in wanted]
+    some = [(terms, word) for terms, word in found if len(terms) <= MAX_TERMS]
+    if not some:
+        return None
+    terms, word = min(some, key=lambda each: len(each[0]))
+    others = [other for other in wanted if other != word]
+    return " OR ".join(map(quoted, terms)) or quoted(word), others  # a word of two characters alone matches nothing
+
+
+def beginning_with(session: Session, word: str) -> list[str]:
+    """The index's terms that begin with this short word; one more than MAX_TERMS at most."""
+    start = word.lower()  # the index knows no capitals
+    terms = sa.select(_TERMS.c.term).where(_TERMS.c.term >= start, _TERMS.c.term < start + _LAST)
+    return list(session.connection().execute(terms.limit(MAX_TERMS + 1)).scalars())
 
 
 def snippet(texts: Sequence[str], text: str, around: int = 40) -> str:

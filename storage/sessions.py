@@ -20,7 +20,7 @@ class Sessions:
         self._database = database
 
     async def create(self, user_id: str, token_hash: str, agent: str, expires_at: datetime) -> Session:
-        """Begin a session, and clear away everybody's expired ones."""
+        """Begin a session of somebody who is seen by that, and clear away everybody's expired ones."""
 
         def work(session: DatabaseSession) -> Session:
             now = datetime.now(UTC)
@@ -35,8 +35,10 @@ class Sessions:
                 expires_at=expires_at,
             )
             session.add(row)
+            person = session.get_one(UserRow, user_id)
+            person.last_seen_at = now
             session.flush()
-            return _session(row, session.get_one(UserRow, user_id))
+            return _session(row, person)
 
         return await self._database.write(work)
 
@@ -57,6 +59,19 @@ class Sessions:
     async def list(self, user_id: str) -> SignIns:
         """A person's running sessions, the one used last first."""
         return await self._running(col(SessionRow.user_id) == user_id)
+
+    async def counts(self) -> dict[str, int]:
+        """How many sessions run, by user id; people without one are not in it."""
+        rows = (
+            sa.select(col(SessionRow.user_id), sa.func.count())
+            .where(col(SessionRow.expires_at) > datetime.now(UTC))
+            .group_by(col(SessionRow.user_id))
+        )
+
+        def work(session: DatabaseSession) -> dict[str, int]:
+            return {str(user_id): int(count) for user_id, count in session.connection().execute(rows)}
+
+        return await self._database.read(work)
 
     async def _running(self, *conditions: sa.ColumnElement[bool]) -> SignIns:
         rows = (

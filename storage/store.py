@@ -9,8 +9,9 @@ Every method that touches the database is async and runs on the writer thread (w
 `exchanges.record` alone is a plain call that queues and returns a future, and `exchanges.health` one that looks.
 
 What they raise: StorageUnavailable when the database is in trouble (a change waits ten seconds for the trouble to end
-and is then withdrawn for good; recorded exchanges wait as long as it takes), SearchTooSlow from searches, ValueError
-for a cursor that is not one of that list. Each carries a sentence that may be shown to people.
+and is then withdrawn for good; recorded exchanges wait as long as it takes, and so do, in a store that `goes_on`,
+`conversations.create` and `set_head`), SearchTooSlow from searches, ValueError for a cursor that is not one of that
+list. Each carries a sentence that may be shown to people.
 
     users     create(name, password_hash, role) -> User | None           None: the name is taken
               create_first(name, password_hash) -> User | None          the first admin; None: there is one already
@@ -18,15 +19,23 @@ for a cursor that is not one of that list. Each carries a sentence that may be s
               password_hash(name) -> tuple[User, str] | None
               list() -> list[User] · count() -> int
               set_role(id, role) / set_disabled(id, flag) -> bool         False: the last administrator, or nobody
-              set_password(id, password_hash)
+              set_password(id, password_hash) · set_max_requests(id, most | None)
               set_preferences(id, *, language=None, theme=None)           None = leave as it is
+              defaults(id) -> tuple[str | None, Sampling | None]          for new conversations; None = the server's
+              set_defaults(id, *, system_prompt, sampling)
               seen(id)
     sessions  create(user_id, token_hash, agent, expires_at) -> Session
               find(token_hash) -> Session | None                    None too when expired or the account is disabled
               seen(id) · list(user_id) -> list[Session] · end(id) · end_all(user_id)
+              counts() -> dict[str, int]                                  running ones by user id
     api_keys  create(user_id, name, key_hash, prefix) -> ApiKey
               find(key_hash) -> tuple[ApiKey, User] | None                None too when the account is disabled
               list(user_id) -> list[ApiKey] · revoke(id, user_id) -> bool · seen(id)
+              everybodys() -> list[tuple[ApiKey, User]]
+    invites   create(token_hash, *, name, role, invited_by, expires_at) -> Invite
+              find(token_hash) -> Invite | None                           None too when used or over
+              accept(token_hash, name, password_hash) -> User | "taken" | "over"
+              list() -> list[Invite] · take_back(id) -> bool
     conversations
               create(user_id, *, title="", system_prompt=None, sampling=None) -> Conversation
               get(id, user_id) -> Conversation | None               None too when it is somebody else's or deleted
@@ -48,11 +57,38 @@ for a cursor that is not one of that list. Each carries a sentence that may be s
               get(id) -> Exchange | None
               conversation(conversation_id) -> list[Exchange]             for reviewers: anybody's, deleted or not
               search(filter, *, limit=50, cursor=None) -> Page[ExchangeRow]      newest first
+              read(filter, *, limit=200, cursor=None) -> Page[Exchange]   the same list, whole exchanges
+              like(id, *, limit=50) -> list[ExchangeRow]            the most alike first
+              beside(exchange, *, limit=50) -> tuple[int, list[ExchangeRow]]     at the same time: how many, the first
+              reruns(id) -> list[Exchange] · models() -> list[str]
               usage(since) -> dict[str, tuple[int, int]]                  by user id: requests, completion tokens
               delete_before(when) -> int                            retention; leaves the search index too
+    idempotency
+              find(caller, key) -> Asked | None                     what was asked under this key within a day
+              add(caller, key, body_hash, exchange_ids)
+    feedback  set(exchange_id, user_id, rating, *, reason="", comment="") -> bool     False: not a question of theirs
+              remove(exchange_id, user_id) -> bool
+              of(exchange_ids) -> dict[str, Feedback]               by exchange id; who has asked rates, nobody else
+              list(user_id) -> list[Feedback]                       newest first
+    templates create(user_id, name, text, *, shared=False) -> Template
+              list(user_id) -> list[Template]                       one's own and the shared ones, by name
+              change(id, user_id, name, text) / remove(id, user_id) -> bool       user_id None: a shared one
+    erasures  request(user_id)                                      also hides their conversations from them
+              withdraw(user_id) · waiting() -> list[Erasure]              oldest first
+              plan(user_id) -> Due · erase(user_id) -> int          exchanges that go for good
+    reviews   of(exchange_id) -> Review · marks(exchange_ids) -> dict[str, Mark]
+              label(exchange_id, label, by) / unlabel(exchange_id, label) -> bool · labels() -> list[str]
+              add_note(exchange_id, text, by) / remove_note(id, by) -> bool
+              correct(exchange_id, answer) / assign(exchange_id, reviewer) / set_done(exchange_id, by) -> bool
+              counts() -> ReviewCounts
+    retention plan(days) -> dict[Kind, Due] · enforce(days) -> dict[Kind, int]
+              hold(kind, target, *, reason, by) · release(kind, target) -> bool · holds() -> list[Hold]
     audit     add(actor, action, target="", detail="")
-              list(*, action="", actor="", limit=100, cursor=None) -> Page[AuditEntry]   action: its beginning
+              list(*, action="", actor=None, since=None, until=None, limit=100, cursor=None) -> Page[AuditEntry]
+              readings(user_id, *, limit=50) -> list[Reading]       by whom exchanges of this person were opened
     options   get(name) -> str | None · set(name, value)                  what admins change live, kept over restarts
+    samples   add(span)                                             also lets go of what is too old
+              since(when) -> list[Span]                                   oldest first
 """
 
 from loguru import logger
@@ -61,10 +97,18 @@ from storage.api_keys import ApiKeys
 from storage.audit import Audit
 from storage.conversations import Conversations
 from storage.database import Database, prepare_file
+from storage.erasures import Erasures
 from storage.exchanges import Exchanges
-from storage.migrate import migrate
+from storage.feedback import FeedbackGiven
+from storage.idempotency import Idempotency
+from storage.invites import Invites
 from storage.options import Options
+from storage.retention import Retention
+from storage.reviews import Reviews
+from storage.samples import Samples
+from storage.schema import is_newest
 from storage.sessions import Sessions
+from storage.templates import Templates
 from storage.turns import Turns
 from storage.users import Users
 
@@ -72,17 +116,28 @@ from storage.users import Users
 class Store:
     """The store of one database. `open` before use; `close` writes what is queued."""
 
-    def __init__(self, url: str) -> None:
-        """`url` is SQLAlchemy's: sqlite:///path or postgresql+psycopg://... Raises StorageError for another."""
-        self._database = Database(url)
+    def __init__(self, url: str, *, goes_on: bool = False) -> None:
+        """`url` is SQLAlchemy's: sqlite:///path or postgresql+psycopg://... Raises StorageError for another.
+
+        `goes_on`: answers go on while nothing can be logged, so new conversations and heads wait in memory meanwhile.
+        """
+        self._database = Database(url, goes_on=goes_on)
         self.users = Users(self._database)
         self.sessions = Sessions(self._database)
         self.api_keys = ApiKeys(self._database)
         self.conversations = Conversations(self._database)
         self.turns = Turns(self._database)
         self.exchanges = Exchanges(self._database)
+        self.idempotency = Idempotency(self._database)
+        self.feedback = FeedbackGiven(self._database)
+        self.templates = Templates(self._database)
+        self.erasures = Erasures(self._database)
+        self.reviews = Reviews(self._database)
+        self.retention = Retention(self._database)
         self.audit = Audit(self._database)
         self.options = Options(self._database)
+        self.samples = Samples(self._database)
+        self.invites = Invites(self._database)
 
     def open(self) -> None:
         """Make or migrate the database, and mark what a crash left unfinished as interrupted.
@@ -91,7 +146,10 @@ class Store:
         """
         if self._database.sqlite:
             prepare_file(self._database.url)
-        migrate(self._database.url)
+        if not is_newest(self._database.url):
+            from storage.migrate import migrate  # Alembic; most starts do without, and are the quicker for it
+
+            migrate(self._database.url)
         if interrupted := self._database.start(self.exchanges.opened):
             logger.warning("{} exchanges were interrupted when the server went down", interrupted)
 

@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 from sqlmodel import Session, col, select
 
-from engine.types import new_id
+from engine.types import Sampling, new_id
 from storage.database import Database
 from storage.models import UserRow
 from storage.records import User, UserRole
+from storage.rows import sampling_from_json, sampling_to_json
 
 Accounts = list[User]  # the method `list` hides the type inside the class
 
@@ -21,7 +22,7 @@ class Users:
     async def create(self, name: str, password_hash: str, role: UserRole) -> User | None:
         """Make an account. None: the name is taken, be it in other case."""
         try:
-            return await self._database.write(lambda session: _insert(session, name, password_hash, role))
+            return await self._database.write(lambda session: insert(session, name, password_hash, role))
         except sa.exc.IntegrityError:
             return None
 
@@ -32,7 +33,7 @@ class Users:
             lock(session)
             if session.exec(select(UserRow.id).where(col(UserRow.role) == "admin").limit(1)).first():
                 return None
-            return _insert(session, name, password_hash, "admin")
+            return insert(session, name, password_hash, "admin")
 
         try:
             return await self._database.write(work)
@@ -68,10 +69,30 @@ class Users:
     async def set_password(self, id: str, password_hash: str) -> None:
         await self._set(id, password_hash=password_hash)
 
+    async def set_max_requests(self, id: str, most: int | None) -> None:
+        """How many requests this person may have running and waiting at once; None = as everybody."""
+        await self._set(id, max_requests=most)
+
     async def set_preferences(self, id: str, *, language: str | None = None, theme: str | None = None) -> None:
         """Change what is given; None leaves it as it is, "" goes back to the browser's or system's."""
         given = {"language": language, "theme": theme}
         await self._set(id, **{name: value for name, value in given.items() if value is not None})
+
+    async def defaults(self, id: str) -> tuple[str | None, Sampling | None]:
+        """The system prompt and the sampling that this person's new conversations begin with; None is the server's."""
+
+        def work(session: Session) -> tuple[str | None, Sampling | None]:
+            row = session.get(UserRow, id)
+            if row is None:
+                return None, None
+            return row.system_prompt, None if row.sampling is None else sampling_from_json(row.sampling)
+
+        return await self._database.read(work)
+
+    async def set_defaults(self, id: str, *, system_prompt: str | None, sampling: Sampling | None) -> None:
+        """Set both; None goes back to the server's."""
+        values = None if sampling is None else sampling_to_json(sampling)
+        await self._set(id, system_prompt=system_prompt, sampling=values)
 
     async def seen(self, id: str) -> None:
         await self._set(id, last_seen_at=datetime.now(UTC))
@@ -115,6 +136,7 @@ def user(row: UserRow) -> User:
         theme=row.theme,
         created_at=row.created_at,
         last_seen_at=row.last_seen_at,
+        max_requests=row.max_requests,
     )
 
 
@@ -124,7 +146,8 @@ def lock(session: Session) -> None:
         session.connection().exec_driver_sql("LOCK TABLE users IN SHARE ROW EXCLUSIVE MODE")
 
 
-def _insert(session: Session, name: str, password_hash: str, role: UserRole) -> User:
+def insert(session: Session, name: str, password_hash: str, role: UserRole) -> User:
+    """Raises IntegrityError where the name is taken."""
     row = UserRow(
         id=new_id(),
         name=name,

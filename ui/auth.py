@@ -1,8 +1,9 @@
-"""Who is signed in, and who may do what. The one place that sessions, passwords and API keys are checked.
+"""Who is signed in, and who may do what. The one place that sessions and passwords are checked.
 
     visitor = auth.visitor_of(request)              who looks at a page, or None
     auth.allowed(visitor, "reviewer", "admin")      from memory: every handler of every page asks this before it acts
     auth.on_revoked(visitor.session_id, callback)   the session ended, or the account was disabled
+    auth.keys                                       the same for programs: ui/keys.py
 
 Live sessions are kept in memory, so that asking costs nothing and ending one is felt at once. Whoever changes an
 account in the store (role, disabled) calls `await auth.user_changed(id)` afterwards. Changes made past this process
@@ -21,6 +22,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
 from engine.settings import Settings
+from ui.keys import Keys
 from ui.passwords import Passwords, TooManyHashes
 from ui.people import Caller as Caller
 from ui.people import Visitor as Visitor
@@ -36,7 +38,6 @@ IDLE = timedelta(days=7)  # a session that nobody used for so long ends
 LIFETIME = timedelta(days=30)  # and every session ends then
 SEEN_EVERY = timedelta(minutes=1)  # how exact "last seen" is
 RECHECK_S = 10.0  # how often the store is asked whether sessions and accounts are still what memory says
-KEY_PREFIX = "sk-qdesk-"
 
 
 class SignInFailed(Exception):
@@ -61,9 +62,9 @@ class Auth:
         self.store = store
         self.seal: Seal = open_seal(settings)
         self.passwords = Passwords()
+        self.keys = Keys(store, self.seal, settings.api_key.get_secret_value())
         self.on_disabled: Callable[[str], None] = lambda user_id: None  # told of every account that is found disabled
         self.setup_token: str | None = None  # opens /setup while there is no account
-        self._operator_key = settings.api_key.get_secret_value()
         self._live: dict[str, _Live] = {}  # by session id
         self._ids: dict[str, str] = {}  # token hash -> session id
         self._watchers: dict[str, set[Callable[[], None]]] = {}
@@ -106,9 +107,7 @@ class Auth:
             await self.store.users.set_password(user.id, await self.passwords.hash(new))
         except TooManyHashes:
             raise TooManyTries from None
-        for session in await self.store.sessions.list(user.id):
-            if session.id != visitor.session_id:
-                await self.sign_out(session.id)
+        await self.sign_out_elsewhere(visitor)
         return True
 
     async def start_session(self, user: "User", agent: str) -> str:
@@ -122,6 +121,12 @@ class Auth:
     async def sign_out(self, session_id: str) -> None:
         await self.store.sessions.end(session_id)
         self._revoke([session_id])
+
+    async def sign_out_elsewhere(self, visitor: Visitor) -> None:
+        """End all of the person's sessions but this one."""
+        for session in await self.store.sessions.list(visitor.user.id):
+            if session.id != visitor.session_id:
+                await self.sign_out(session.id)
 
     async def sign_out_everywhere(self, user_id: str) -> None:
         await self.store.sessions.end_all(user_id)
@@ -183,26 +188,6 @@ class Auth:
             if live.user.id == user_id:
                 live.user = user
 
-    # --- API keys ---
-
-    async def make_key(self, user_id: str, name: str) -> str:
-        """Return a new API key; this is the only time that anybody sees it."""
-        key = KEY_PREFIX + secrets.token_urlsafe(32)
-        await self.store.api_keys.create(user_id, name, self.seal("api key", key), key[: len(KEY_PREFIX) + 4])
-        return key
-
-    async def caller(self, key: str) -> Caller | None:
-        """Who calls with this key. The store is asked each time, so a revoked key stops at once."""
-        if self._operator_key and same(key, self._operator_key):
-            return Caller(None)
-        found = await self.store.api_keys.find(self.seal("api key", key))
-        if found is None:
-            return None
-        known, user = found
-        if known.last_used_at is None or datetime.now(UTC) - known.last_used_at >= SEEN_EVERY:
-            self._background(self.store.api_keys.seen(known.id))
-        return Caller(user)
-
     # --- forms ---
 
     def form_token(self, session_id: str) -> str:
@@ -262,6 +247,7 @@ class Auth:
         for user in users.values():
             if user.disabled:
                 self.on_disabled(user.id)
+        await self.keys.recheck()
 
     async def _fetch(self, token_hash: str) -> str | None:
         while True:
@@ -284,7 +270,10 @@ class Auth:
             if live := self._live.pop(session_id, None):
                 self._ids.pop(live.token_hash, None)
             for callback in self._watchers.pop(session_id, set()):
-                callback()
+                try:
+                    callback()
+                except Exception as error:  # the other pages and sessions must hear of it all the same
+                    logger.opt(exception=error).error("a page was not told that its session has ended")
 
     async def _seen(self, session_id: str, user_id: str) -> None:
         await self.store.sessions.seen(session_id)

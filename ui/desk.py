@@ -1,12 +1,13 @@
 """What every face is given: one object with the parts that main built. Faces keep no state of their own beside it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.monitor import Monitor
 from engine.service import ChatService
 from engine.settings import Settings
 from ui.auth import Auth
+from ui.banner import Board
 
 if TYPE_CHECKING:
     from storage import Store
@@ -19,3 +20,4 @@ class Desk:
     store: "Store"
     auth: Auth
     monitor: Monitor
+    board: Board = field(default_factory=Board)

@@ -4,19 +4,23 @@ The log line holds the id, the account's id, the path without its query, the sta
 or a password.
 """
 
+import re
 import time
 from urllib.parse import quote
 
 from loguru import logger
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from engine.errors import EngineError
 from engine.types import new_id
 from ui.api.errors import ApiError, error_response
+from ui.api.faults import refused
 from ui.guard import is_api
 
 QUIET = ("/static/", "/_nicegui", "/livez", "/readyz", "/health", "/metrics", "/favicon.ico")
+GIVEN_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -38,25 +42,34 @@ class Entry:
             return await self.app(scope, receive, send)
         state = scope.setdefault("state", {})
         state["request_id"], state["person"] = new_id(), None
+        given = Headers(scope=scope).get("x-request-id", "")
+        state["given_id"] = given if GIVEN_ID.fullmatch(given) else ""  # for the program's own log; never an id of ours
         if scope["type"] == "websocket":
             return await self.app(scope, receive, send)
         return await self._http(scope, receive, send)
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         began, status = time.perf_counter(), 0
+        # HEAD is answered as GET everywhere; what serves the connection knows that it was HEAD and sends no body.
+        asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
-                headers["x-request-id"] = scope["state"]["request_id"]
+                headers["x-request-id"] = scope["state"]["given_id"] or scope["state"]["request_id"]
                 for name, value in HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 
         try:
-            await self.app(scope, receive, send_with_headers)
+            await self.app(asked, receive, send_with_headers)
+        except EngineError as error:  # it was not even found out who asks
+            logger.warning("request {} is refused: {}", scope["state"]["request_id"], error)
+            if status:
+                raise
+            await refused(scope, error)(scope, receive, send_with_headers)
         except Exception:
             logger.exception("request {} failed", scope["state"]["request_id"])
             if status:
@@ -76,15 +89,17 @@ def _failure(scope: Scope) -> ASGIApp:
 
 def _log(scope: Scope, status: int, seconds: float) -> None:
     path: str = scope["path"]
-    level = "DEBUG" if path.startswith(QUIET) else "INFO"
     state = scope["state"]
-    logger.log(
-        level,
-        "{} {} {} {} {} {:.0f} ms",
-        state["request_id"],
-        state["person"] or "-",
-        scope["method"],
-        quote(path, safe="/:@-._~"),
-        status or "gone",
-        seconds * 1000,
-    )
+    facts = {
+        "request": state["request_id"],
+        "person": state["person"] or "-",
+        "method": scope["method"],
+        "path": quote(path, safe="/:@-._~"),
+        "status": status or "gone",
+        "ms": round(seconds * 1000),
+    }
+    line = "{request} {person} {method} {path} {status} {ms} ms"
+    if state["given_id"]:
+        facts["given_id"] = state["given_id"]
+        line += " as {given_id}"
+    logger.bind(**facts).log("DEBUG" if path.startswith(QUIET) else "INFO", line, **facts)

@@ -45,6 +45,11 @@ def notice(text: str) -> str:
     return f'<p class="notice" role="alert">{escape(text)}</p>' if text else ""
 
 
+def banner(text: str, level: str) -> str:
+    """The administrators' banner."""
+    return f'<p class="notice {escape(level)}" role="status">{escape(text)}</p>'
+
+
 def field(label: str, name: str, *, kind: str = "text", value: str = "", complete: str = "off", more: str = "") -> str:
     return (
         f'<label>{escape(label)}<input type="{kind}" name="{name}" value="{escape(value)}" autocomplete="{complete}" '

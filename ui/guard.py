@@ -17,7 +17,7 @@ from ui.api.errors import ApiError, error_response
 from ui.auth import Auth, Caller
 
 COOKIE = "qdesk_session"
-PUBLIC = frozenset({"/login", "/setup", "/livez", "/readyz", "/health"})
+PUBLIC = frozenset({"/login", "/setup", "/invite", "/livez", "/readyz", "/health"})
 PUBLIC_FOLDERS = ("/static/", f"/_nicegui/{nicegui.__version__}/")
 API = frozenset({"/v1", "/metrics", "/openapi.json"})
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -80,10 +80,10 @@ class Guard:
 async def find_caller(auth: Auth, asked: HTTPConnection) -> Caller | None:
     """Who calls: by the key, or by the session where nothing can be changed by it or the Origin has been checked."""
     if (key := _bearer(asked)) is not None:
-        return await auth.caller(key)
+        return await auth.keys.caller(key)
     harmless = asked.scope["type"] == "websocket" or asked.scope["method"] in SAFE
     visitor = auth.visitor_of(asked) if harmless else None
-    return Caller(visitor.user) if visitor else None
+    return Caller(visitor.user, session_id=visitor.session_id) if visitor else None
 
 
 def _is_public(path: str) -> bool:

@@ -20,6 +20,8 @@ class Caller:
     """Who calls the API: an account by its key or its session, or (None) the operator by the fixed key."""
 
     user: "User | None"
+    key_id: str = ""  # of the account's key that opened the door
+    session_id: str = ""  # or of the session
 
     @property
     def person(self) -> str | None:

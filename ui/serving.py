@@ -5,22 +5,31 @@ On SIGTERM or Ctrl-C the service drains while the server still listens, so that 
 """
 
 import asyncio
-import logging
 import signal
-import sys
-from datetime import UTC, datetime, timedelta
 from types import FrameType
 
 from loguru import logger
 from nicegui import app, background_tasks
 from nicegui.server import Server
 
+from engine.errors import AccessEnded
 from engine.settings import Settings
 from engine.types import Status
+from ui.api.access import DISABLED
+from ui.banner import apply_stored_banner
 from ui.desk import Desk
 from ui.limits import apply_stored_limits
+from ui.retention import retain
+from ui.steering import apply_own_limits, apply_stored_intake
 
 DAY_S = 24 * 3600.0
+
+
+async def prepare(desk: Desk) -> None:
+    """What must be so before the first request: the first account or the link to it, and what administrators set."""
+    await desk.auth.open_setup(desk.settings.admin_password.get_secret_value())
+    for apply in (apply_stored_limits, apply_own_limits, apply_stored_intake, apply_stored_banner):
+        await apply(desk)
 
 
 class Life:
@@ -30,7 +39,6 @@ class Life:
         self._stopping: asyncio.Task[None] | None = None
 
     def register(self) -> None:
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # until the loop runs there is nothing to finish
         self.desk.auth.on_disabled = self._put_out
         app.on_startup(self._start)
         app.on_shutdown(self._close)
@@ -43,13 +51,11 @@ class Life:
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, on_signal)
-        settings = self.desk.settings
-        await self.desk.auth.open_setup(settings.admin_password.get_secret_value())
         if self.desk.auth.setup_token:
-            print(setup_link(settings, self.desk.auth.setup_token), flush=True)
+            print(setup_link(self.desk.settings, self.desk.auth.setup_token), flush=True)
         background_tasks.create(self.desk.auth.keep_true(), name="sessions")
         background_tasks.create(self._retain(), name="retention")
-        await apply_stored_limits(self.desk)
+        background_tasks.create(self._keep_minutes(), name="samples")
         await self.desk.monitor.start()
         await self.desk.service.start()
 
@@ -71,24 +77,31 @@ class Life:
         if self._stopping is None:  # stopped in another way than by a signal
             await self.desk.service.stop()
         if self._starting:
-            self._starting.cancel()  # it may still be at work on the first account
+            self._starting.cancel()  # it may still be loading the model
         await self.desk.monitor.stop()
         self.desk.auth.passwords.close()
         await asyncio.to_thread(self.desk.store.close)
+
+    async def _keep_minutes(self) -> None:
+        """Write down each minute of the monitor's, for ever. One that cannot be written is given up."""
+        while True:
+            minute = await self.desk.monitor.history.next_minute()
+            try:
+                await self.desk.store.samples.add(minute)
+            except Exception as error:
+                logger.warning("a minute's sample is not kept: {!r}", error)
 
     def _put_out(self, user_id: str) -> None:
         """Nothing of a disabled account goes on running or waiting, wherever it was disabled."""
         for job in list(self.desk.service.jobs.values()):
             if job.request.person == user_id:
-                self.desk.service.end(job, Status.CANCELLED)
+                self.desk.service.end(job, Status.CANCELLED, AccessEnded(DISABLED))
 
     async def _retain(self) -> None:
-        """Delete exchanges that are older than they may become, once a day."""
-        days = self.desk.settings.retention_days
-        while days:
+        """Delete what is older than it may become, once a day."""
+        while True:
             try:
-                deleted = await self.desk.store.exchanges.delete_before(datetime.now(UTC) - timedelta(days=days))
-                logger.info("retention: {} exchanges older than {} days are deleted", deleted, days)
+                await retain(self.desk)
             except Exception as error:
                 logger.error("retention failed, and will be tried again: {!r}", error)
             await asyncio.sleep(DAY_S)
@@ -98,15 +111,3 @@ def setup_link(settings: Settings, token: str) -> str:
     host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host
     base = settings.public_url.rstrip("/") or f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
     return f"\nMake the first account here (the link works once):\n\n    {base}/setup?token={token}\n"
-
-
-class _ToLoguru(logging.Handler):
-    def emit(self, record: logging.LogRecord) -> None:
-        logger.opt(exception=record.exc_info).log(record.levelname, "{}", record.getMessage())
-
-
-def log_in_one_place() -> None:
-    """Send what uvicorn, NiceGUI and others log the same way as our own lines; from INFO on, without variables."""
-    logger.remove()
-    logger.add(sys.stderr, level="INFO", format="{time:YYYY-MM-DD HH:mm:ss.SSSZ} {level:<7} {message}", diagnose=False)
-    logging.basicConfig(handlers=[_ToLoguru()], level=logging.WARNING, force=True)

@@ -6,7 +6,7 @@
         with frame(desk, visitor, title=say("Server"), active="/admin"):
             ...
 
-Pages with a layout of their own (chat) call `prepare` and `top_bar` instead of `frame`.
+Pages with a layout of their own call `prepare`, and `top_bar` or (chat) `banner`, instead of `frame`.
 """
 
 import asyncio
@@ -79,7 +79,7 @@ async def _put_out(client: Client) -> None:
 
 
 def top_bar(desk: Desk, visitor: Visitor, say: Language, active: str) -> None:
-    """The bar with the pages that this person may open, and Sign out."""
+    """The bar with the pages that this person may open, and Sign out; the banner hangs below it."""
     with ui.element("header").classes("top-bar"):
         ui.link("Qdesk", "/").classes("brand")
         with ui.element("nav").props(f'aria-label="{say("Pages")}"'):
@@ -92,6 +92,24 @@ def top_bar(desk: Desk, visitor: Visitor, say: Language, active: str) -> None:
         ui.label(visitor.user.name).classes("who")
         with _form(desk, visitor, "/logout"), ui.element("button").props("type=submit"):
             ui.label(say("Sign out"))
+    banner(desk, say)
+
+
+def banner(desk: Desk, say: Language) -> None:
+    """The administrators' banner, here where it is called; it comes and goes while the page is open."""
+    with ui.element("div").classes("site-banner").props('role="status"') as strip:
+        words, until = ui.label().props("dir=auto"), ui.label().classes("until")
+
+    def show() -> None:
+        now = desk.board.now
+        strip.visible = now is not None
+        if now:
+            words.text = now.text
+            until.text = say("until {when}", when=say.time(now.until, "short")) if now.until else ""
+            strip.classes(remove="info warn bad", add=now.level)
+
+    show()
+    ui.context.client.on_delete(desk.board.watch(show))
 
 
 @contextmanager
@@ -99,7 +117,7 @@ def frame(desk: Desk, visitor: Visitor, *, title: str, active: str) -> Iterator[
     """Set the page up and yield the column for its content. `title` is in the reader's language already."""
     say = prepare(desk, visitor, title)
     top_bar(desk, visitor, say, active)
-    with ui.element("main").classes("page") as column:
+    with ui.element("div").classes("page") as column:  # NiceGUI puts a <main> around it
         yield column
 
 

@@ -5,6 +5,7 @@ Knows the names of the backends and nothing of how they work: each one's heavy i
 """
 
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from engine.settings import Settings
@@ -37,11 +38,65 @@ class Backend(Protocol):
 
 
 @runtime_checkable
+class ChecksRequests(Protocol):
+    """What a backend may also have: looking at a request before it gets a place in the log."""
+
+    def check(self, request: ChatRequest) -> None:
+        """Raise InvalidRequest for what this backend cannot do. Safe from any thread; may block for a second."""
+
+
+@runtime_checkable
+class KnowsTokens(Protocol):
+    """What a backend may also have: its tokenizer. Safe from any thread; both block for milliseconds."""
+
+    def tokenize(self, messages: Sequence[Message]) -> list[int]:
+        """The prompt as the model will read it."""
+
+    def detokenize(self, tokens: Sequence[int]) -> str:
+        """The text of these tokens. Raises InvalidRequest for a number that is no token."""
+
+
+@runtime_checkable
 class KnowsMemory(Protocol):
     """What a backend may also have: where the device's memory goes. 0 while nothing is loaded."""
 
     weights_bytes: int
     cache_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLook:
+    """How far a stream is: how many of its prompt's tokens are read, and where it lies in the KV cache."""
+
+    prompt_tokens: int
+    read_tokens: int  # of the prompt, those from the prefix cache included
+    cached_tokens: int  # of the prompt, taken from the prefix cache
+    slot: int | None  # None while it has none
+
+
+@runtime_checkable
+class KnowsStreams(Protocol):
+    """What a backend may also have: a look at one open stream, by its request's id; None where there is none."""
+
+    def look(self, request_id: str) -> StreamLook | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CacheUse:
+    """The KV cache, in tokens: of running sequences, kept of those that have ended, and all that there is room for."""
+
+    used: int
+    kept: int
+    room: int
+    slots_used: int
+    slots: int
+
+
+@runtime_checkable
+class KnowsCache(Protocol):
+    """What a backend may also have: how full its KV cache is; None while nothing is loaded."""
+
+    def cache_use(self) -> CacheUse | None: ...
 
 
 def create_backend(settings: Settings) -> Backend:

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from engine.errors import BackendFailed, EngineError, InvalidRequest, QueueFull
-from engine.types import ChatRequest, Delta, Done, Event, FinishReason, Started, opening
+from engine.types import ChatRequest, Delta, Done, Event, FinishReason, Logprob, Sampling, Started, opening
 
 EXTRAS = ("top_k", "repetition_penalty", "ignore_eos")  # vLLM and others take them; OpenAI's own API does not
 GO_ON = {"continue_final_message": True, "add_generation_prompt": False}  # vLLM's way to go on with an answer
@@ -18,11 +18,15 @@ GO_ON_WORDS = "Go on with your answer exactly where it stops. Repeat nothing and
 MAX_SHOWN = 300  # characters of the other server's message that are passed on
 
 
+def path_of(request: ChatRequest) -> str:
+    return "/completions" if _is_plain(request) else "/chat/completions"
+
+
 def body_of(request: ChatRequest, model: str, *, extras: bool) -> dict[str, Any]:
     sampling = request.sampling
     body: dict[str, Any] = {
         "model": model,
-        "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+        **_asked(request),
         "stream": True,
         "stream_options": {"include_usage": True},
         "temperature": sampling.temperature,
@@ -30,6 +34,9 @@ def body_of(request: ChatRequest, model: str, *, extras: bool) -> dict[str, Any]
         "max_tokens": sampling.max_tokens,
         "seed": sampling.seed,
         "stop": list(sampling.stop) or None,
+        "frequency_penalty": sampling.frequency_penalty or None,
+        "presence_penalty": sampling.presence_penalty or None,
+        "response_format": _format(sampling),
     }
     if extras:
         body |= {name: getattr(sampling, name) for name in EXTRAS if getattr(sampling, name) is not False}
@@ -39,6 +46,26 @@ def body_of(request: ChatRequest, model: str, *, extras: bool) -> dict[str, Any]
         else:
             body["messages"].append({"role": "user", "content": GO_ON_WORDS})
     return {name: value for name, value in body.items() if value is not None}
+
+
+def _is_plain(request: ChatRequest) -> bool:
+    return request.messages[-1].role == "text"
+
+
+def _asked(request: ChatRequest) -> dict[str, Any]:
+    alternatives = request.sampling.logprobs
+    if _is_plain(request):
+        return {"prompt": request.prompt, "logprobs": alternatives}
+    messages = [{"role": message.role, "content": message.content} for message in request.messages]
+    wanted = {"logprobs": True, "top_logprobs": alternatives} if alternatives is not None else {}
+    return {"messages": messages, **wanted}
+
+
+def _format(sampling: Sampling) -> dict[str, Any] | None:
+    if sampling.json_schema is None:
+        return None
+    schema = {"name": "answer", "schema": json.loads(sampling.json_schema), "strict": True}
+    return {"type": "json_schema", "json_schema": schema}
 
 
 async def read_events(response: httpx.Response) -> AsyncGenerator[str, None]:
@@ -70,7 +97,11 @@ class Answer:
             if not self._started:
                 self._started = True
                 yield Started(self._prompt_tokens)
-            if text := (choice.get("delta") or {}).get("content"):
+            text = (choice.get("delta") or {}).get("content") or choice.get("text") or ""
+            if logprobs := _logprobs(choice.get("logprobs")):
+                self._completion_tokens += len(logprobs)
+                yield Delta(text, len(logprobs), logprobs)
+            elif text:
                 self._completion_tokens += 1
                 yield Delta(text)
             if reason := choice.get("finish_reason"):
@@ -86,6 +117,27 @@ class Answer:
         self._prompt_tokens = usage.get("prompt_tokens", self._prompt_tokens)
         self._completion_tokens = usage.get("completion_tokens", self._completion_tokens)
         self._cached_tokens = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+
+
+def _logprobs(said: dict[str, Any] | None) -> tuple[Logprob, ...]:
+    """Those of a chat's chunk, or of a plain completion's, which are four lists of the same length."""
+    if not said:
+        return ()
+    if "tokens" in said:
+        tops = said.get("top_logprobs") or [None] * len(said["tokens"])
+        return tuple(
+            Logprob(token.encode(), logprob or 0.0, tuple((one.encode(), p) for one, p in (top or {}).items()))
+            for token, logprob, top in zip(said["tokens"], said["token_logprobs"], tops, strict=True)
+        )
+    return tuple(
+        Logprob(_bytes(token), token["logprob"], tuple((_bytes(top), top["logprob"]) for top in token["top_logprobs"]))
+        for token in said.get("content") or ()
+    )
+
+
+def _bytes(token: dict[str, Any]) -> bytes:
+    given = token.get("bytes")
+    return token["token"].encode() if given is None else bytes(given)
 
 
 def refusal(response: httpx.Response, said: str) -> EngineError:

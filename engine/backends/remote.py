@@ -15,7 +15,17 @@ from typing import Any
 import httpx
 from loguru import logger
 
-from engine.backends.openai_wire import EXTRAS, GO_ON, Answer, body_of, message_of, models_in, read_events, refusal
+from engine.backends.openai_wire import (
+    EXTRAS,
+    GO_ON,
+    Answer,
+    body_of,
+    message_of,
+    models_in,
+    path_of,
+    read_events,
+    refusal,
+)
 from engine.errors import BackendFailed, NotReady
 from engine.settings import Settings
 from engine.types import ChatRequest, Event, Message, Progress, Report
@@ -116,7 +126,7 @@ class RemoteBackend:
     async def _send(self, request: ChatRequest) -> httpx.Response:
         """Send the request and return the open response, whose status is good."""
         body = body_of(request, self.model, extras=self._extras)
-        message = self._client.build_request("POST", f"{self._url}/chat/completions", json=body)
+        message = self._client.build_request("POST", self._url + path_of(request), json=body)
         response = await self._client.send(message, stream=True)
         if response.status_code == httpx.codes.OK:
             return response

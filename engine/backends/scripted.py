@@ -10,13 +10,27 @@ import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Sequence
 
-from engine.errors import BackendFailed
+from engine.backends import CacheUse, StreamLook
+from engine.errors import BackendFailed, InvalidRequest
 from engine.titles import WISH
-from engine.types import ChatRequest, Delta, Done, Event, FinishReason, Message, Progress, Report, Started, opening
+from engine.types import (
+    ChatRequest,
+    Delta,
+    Done,
+    Event,
+    FinishReason,
+    Logprob,
+    Message,
+    Progress,
+    Report,
+    Started,
+    opening,
+)
 
 DEMO = {
     "fail before": "",
     "fail midway": "This answer breaks off",
+    "read slowly": "I have read it all.",
     "long": " ".join(f"word{i}" for i in range(2000)),
 }
 
@@ -31,7 +45,9 @@ class ScriptedBackend:
         self.answers: dict[str, str] = {}
         self.history: list[ChatRequest] = []
         self.active: Counter[str] = Counter()  # streams that are open, by request id
+        self.looks: dict[str, StreamLook] = {}  # of open streams, by request id
         self.trouble: str | None = None
+        self._numbers: dict[str, int] = {}  # of the words that were tokenised
         self._going = asyncio.Event()
         self._going.set()
 
@@ -41,12 +57,27 @@ class ScriptedBackend:
     def count_tokens(self, messages: Sequence[Message]) -> int:
         return sum(len(_words(message.content)) for message in messages)
 
+    def tokenize(self, messages: Sequence[Message]) -> list[int]:
+        words = [word for message in messages for word in _words(message.content)]
+        return [self._numbers.setdefault(word, len(self._numbers)) for word in words]
+
+    def detokenize(self, tokens: Sequence[int]) -> str:
+        known = list(self._numbers)
+        if any(not 0 <= token < len(known) for token in tokens):
+            raise InvalidRequest("There is no token of such a number.", param="tokens")
+        return "".join(known[token] for token in tokens)
+
+    def check(self, request: ChatRequest) -> None:
+        if request.sampling.json_schema is not None:
+            raise InvalidRequest("A script cannot keep to a schema; use a model.", param="response_format")
+
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         self.history.append(request)
         self.active[request.id] += 1
         try:
             await self._going.wait()
             prompt_tokens = self.count_tokens(request.messages)
+            await self._read(request, prompt_tokens)
             if "fail before" in request.prompt:
                 raise BackendFailed("The script says to fail before the first token.")
             yield Started(prompt_tokens)
@@ -58,12 +89,30 @@ class ScriptedBackend:
                     break
                 await asyncio.sleep(self.pause_s)
                 await self._going.wait()
-                yield Delta(word)
+                yield Delta(word, logprobs=_certain(word, request.sampling.logprobs))
             if "fail midway" in request.prompt and not opening(request.messages):
                 raise BackendFailed("The script says to fail midway.")
             yield Done(reason, prompt_tokens, count)
         finally:
             del self.active[request.id]
+            self.looks.pop(request.id, None)
+
+    async def _read(self, request: ChatRequest, tokens: int) -> None:
+        """The prompt is there at once, unless it asks to be read slowly: a token every `pause_s`."""
+        slot = min(set(range(len(self.looks) + 1)) - {look.slot for look in self.looks.values()})
+        self.looks[request.id] = StreamLook(tokens, tokens, 0, slot)
+        for read in range(tokens if request.prompt.startswith("read slowly") else 0):
+            self.looks[request.id] = StreamLook(tokens, read, 0, slot)
+            await asyncio.sleep(self.pause_s)
+            await self._going.wait()
+        self.looks[request.id] = StreamLook(tokens, tokens, 0, slot)
+
+    def look(self, request_id: str) -> StreamLook | None:
+        return self.looks.get(request_id)
+
+    def cache_use(self) -> CacheUse | None:
+        used = sum(look.read_tokens for look in self.looks.values())
+        return CacheUse(used, 0, self.capacity * self.context_tokens, len(self.looks), self.capacity)
 
     def health(self) -> str | None:
         return self.trouble
@@ -88,6 +137,11 @@ class ScriptedBackend:
         for stop in request.sampling.stop:
             text = text.split(stop, 1)[0]
         return iter(_words(text))
+
+
+def _certain(word: str, asked: int | None) -> tuple[Logprob, ...]:
+    """A script is sure of every word."""
+    return () if asked is None else (Logprob(word.encode(), 0.0, ((word.encode(), 0.0),) if asked else ()),)
 
 
 def _words(text: str) -> list[str]:

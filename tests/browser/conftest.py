@@ -15,6 +15,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from storage.records import UserRole
 from tests.server import PASSWORD, RunningServer, running_server
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -50,6 +51,14 @@ def chromium() -> Iterator[Browser]:
 def server() -> Iterator[RunningServer]:
     """One server for the tests of a file that need no settings of their own."""
     with running_server() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def office() -> Iterator[RunningServer]:
+    """A server with one running place, and people beside `admin`; all of them use the same password."""
+    people: dict[str, UserRole] = {"ada": "staff", "bob": "staff", "eve": "staff", "rita": "reviewer", "chief": "admin"}
+    with running_server(accounts=people, max_concurrent_requests=1) as running:
         yield running
 
 

@@ -1,61 +1,13 @@
 """The administrators' pages in a real browser, beside people who ask."""
 
-import asyncio
-import sqlite3
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import expect
 
-from storage import Store
-from storage.records import UserRole
+from tests.browser.admin import ask, audit, button, cancel, confirm, row
 from tests.browser.conftest import Visit
-from tests.server import PASSWORD, RunningServer, running_server
-from ui.passwords import Passwords
+from tests.server import PASSWORD, RunningServer
 
 pytestmark = pytest.mark.browser
-
-PEOPLE: dict[str, UserRole] = {"ada": "staff", "bob": "staff", "eve": "staff", "rita": "reviewer", "chief": "admin"}
-
-
-@pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A server with one running place, and four people beside `admin`; all of them use the same password."""
-    folder = tmp_path_factory.mktemp("office")
-    with ThreadPoolExecutor(1) as aside:  # Playwright keeps a loop of its own in this thread
-        aside.submit(lambda: asyncio.run(make_people(folder))).result()
-    with running_server(folder, max_concurrent_requests=1) as server:
-        yield server
-
-
-async def make_people(folder: Path) -> None:
-    store = Store(f"sqlite:///{folder / 'qdesk.db'}")
-    store.open()
-    hashed = await Passwords().hash(PASSWORD)
-    for name, role in {"admin": "admin", **PEOPLE}.items():
-        await store.users.create(name, hashed, role)
-    store.close()
-
-
-def ask(page: Page, question: str) -> None:
-    page.get_by_label("Write a message").fill(question)
-    page.get_by_label("Write a message").press("Enter")
-
-
-def row(page: Page, person: str) -> Locator:
-    return page.get_by_role("row").filter(has_text=person)
-
-
-def button(page: Page, label: str) -> Locator:
-    return page.get_by_role("button", name=label, exact=True)
-
-
-def audit(server: RunningServer, action: str) -> list[tuple[str, str]]:
-    """Who did this, and to whom or what, in order."""
-    with sqlite3.connect(server.data_dir / "qdesk.db") as database:
-        return database.execute("SELECT actor, target FROM audit WHERE action = ? ORDER BY id", (action,)).fetchall()
 
 
 def test_requests_are_seen_opened_and_cancelled_as_they_come_and_go(office: RunningServer, visit: Visit) -> None:
@@ -72,37 +24,80 @@ def test_requests_are_seen_opened_and_cancelled_as_they_come_and_go(office: Runn
     expect(admin.get_by_role("dialog")).to_contain_text("long <b>story</b>")
     button(admin, "Close").click()
 
+    expect(row(admin, "ada").locator("td").nth(6)).to_have_text("1")  # page that watches
+
     button(admin, "Cancel: ada").click()
+    button(admin, "Cancel the request").click()
+    expect(admin.get_by_text("Please give a reason.")).to_be_visible()
+    expect(row(admin, "ada")).to_contain_text("answering")
+    confirm(admin, "Cancel the request", "=too long")
     expect(ada.locator(".turn").last).to_contain_text("An administrator ended this answer.")
     expect(bob.locator(".turn").last).to_contain_text("You said: hello")
     expect(admin.get_by_text("Nothing is running or waiting.")).to_be_visible()
     [opened], [cancelled] = audit(office, "request.open"), audit(office, "request.cancel")
     assert opened == cancelled
     assert opened[0] == "admin"
+    assert office.rows("select detail from audit where action = 'request.cancel'") == [("ada: =too long",)]
 
 
-def test_a_higher_limit_lets_a_waiting_request_start_and_is_kept(office: RunningServer, visit: Visit) -> None:
-    admin, ada, bob = visit(office, "/admin"), visit(office, name="ada"), visit(office, name="bob")
+def test_a_waiting_request_is_moved_to_the_front(office: RunningServer, visit: Visit) -> None:
+    admin = visit(office, "/admin")
+    ada, bob, eve = (visit(office, name=name) for name in ("ada", "bob", "eve"))
+    ask(ada, "long one")
+    expect(row(admin, "ada")).to_contain_text("answering")
+    ask(bob, "hello from bob")
+    expect(row(admin, "bob")).to_contain_text("waiting, place 1")
+    ask(eve, "hello from eve")
+    expect(row(admin, "eve")).to_contain_text("waiting, place 2")
+    button(admin, "To the front: eve").click()
+    confirm(admin, "Move it", "a customer waits")
+    expect(row(admin, "eve")).to_contain_text("waiting, place 1")
+    expect(row(admin, "bob")).to_contain_text("waiting, place 2")
+    [(actor, detail)] = office.rows("select actor, detail from audit where action = 'request.front'")
+    assert (actor, detail) == ("admin", "eve: a customer waits")
+    cancel(admin, "ada")
+    expect(bob.locator(".turn").last).to_contain_text("You said: hello from bob")
+
+
+def test_how_far_a_prompt_is_read_is_seen(office: RunningServer, visit: Visit) -> None:
+    admin, ada = visit(office, "/admin"), visit(office, name="ada")
+    ask(ada, "read slowly " + "word " * 600)
+    expect(row(admin, "ada")).to_contain_text("% of 602 tokens")
+    expect(row(admin, "ada").locator("td").nth(7)).to_have_text("1")  # slot
+    cancel(admin, "ada")
+    expect(admin.get_by_text("Nothing is running or waiting.")).to_be_visible()
+
+
+def test_a_higher_limit_is_previewed_lets_a_waiting_request_start_and_is_kept(
+    office: RunningServer, visit: Visit
+) -> None:
+    admin, steer = visit(office, "/admin"), visit(office, "/admin/steer")
+    ada, bob = visit(office, name="ada"), visit(office, name="bob")
     ask(ada, "long one")
     expect(row(admin, "ada")).to_contain_text("answering")
     ask(bob, "long two")
     expect(row(admin, "bob")).to_contain_text("waiting")
 
-    running = admin.get_by_label("Running at once")
+    running = steer.get_by_label("Running at once")
     running.fill("0")
-    button(admin, "Change the limits").click()
-    expect(admin.get_by_text("Running at once: please give a whole number from 1 to 256.")).to_be_visible()
+    button(steer, "Change the limits…").click()
+    expect(steer.get_by_text("Running at once: please give a whole number from 1 to 256.")).to_be_visible()
     running.fill("2")
-    button(admin, "Change the limits").click()
+    button(steer, "Change the limits…").click()
+    expect(steer.get_by_role("dialog")).to_contain_text("Running at once 1 → 2")
+    expect(steer.get_by_role("dialog")).to_contain_text("Starts at once: bob.")
+    expect(row(admin, "bob")).to_contain_text("waiting")  # a preview changes nothing
+    button(steer, "Apply").click()
     expect(row(admin, "bob")).to_contain_text("answering")
     for person in ("ada", "bob"):
-        button(admin, f"Cancel: {person}").click()
+        cancel(admin, person)
     expect(admin.get_by_text("Nothing is running or waiting.")).to_be_visible()
 
-    admin.reload()
-    expect(admin.get_by_label("Running at once")).to_have_value("2")
-    button(admin, "As in the settings").click()
-    expect(admin.get_by_label("Running at once")).to_have_value("1")
+    steer.reload()
+    expect(steer.get_by_label("Running at once")).to_have_value("2")
+    button(steer, "As in the settings…").click()
+    button(steer, "Apply").click()
+    expect(steer.get_by_label("Running at once")).to_have_value("1")
     assert [actor for actor, _ in audit(office, "limits.change") + audit(office, "limits.reset")] == ["admin", "admin"]
 
 
@@ -197,17 +192,19 @@ def test_a_socket_of_somebody_else_cannot_press_an_administrators_buttons(office
         """() => new Promise(done => {
             const emit = window.socket.emit;
             window.socket.emit = (...message) => { if (message[0] === 'event') done(message[1]); };
-            [...document.querySelectorAll('button')].find(b => b.ariaLabel === 'Cancel: ada').click();
+            [...document.querySelectorAll('button')].find(b => b.ariaLabel === 'Prompt: ada').click();
             setTimeout(() => { window.socket.emit = emit; });
         })"""
     )
+    opened = audit(office, "request.open")
     assert sent["client_id"] == stolen
     bob.evaluate("message => window.socket.emit('event', message)", sent)
     bob.evaluate("message => window.socket.emit('event', {...message, client_id: window.clientId})", sent)
     ask(bob, "hello")  # comes after them on the same socket
     expect(row(admin, "bob")).to_contain_text("waiting")
-    expect(row(admin, "ada")).to_contain_text("answering")
-    button(admin, "Cancel: ada").click()
+    assert audit(office, "request.open") == opened
+    expect(admin.get_by_role("dialog")).to_have_count(0)
+    cancel(admin, "ada")
     expect(bob.locator(".turn").last).to_contain_text("You said: hello")
 
 
@@ -225,8 +222,19 @@ def test_who_is_no_administrator_any_more_is_led_away(office: RunningServer, vis
     expect(admin.get_by_label("Role: chief")).to_have_value("admin")
 
 
-def test_in_chinese_nothing_stays_english(office: RunningServer, visit: Visit) -> None:
-    page = visit(office, "/admin", locale="zh-CN")
-    expect(page.get_by_role("heading", name="限额")).to_be_visible()
-    for text in ("Running now", "Waiting now", "Machine", "Limits", "Throughput"):
+@pytest.mark.parametrize(
+    ("path", "chinese", "english"),
+    [
+        ("/admin", "运行中", ("Running now", "Waiting now", "Machine", "Throughput", "Answering", "Slots")),
+        ("/admin/steer", "限额", ("Limits", "Intake", "Pause", "Banner on every page", "Level")),
+        ("/admin/history", "趋势", ("Over time", "Throughput", "Queue time", "median", "Hour")),
+        ("/admin/people", "邀请", ("People", "Last seen", "New account", "Invite by link", "API keys")),
+    ],
+)
+def test_in_chinese_nothing_stays_english(
+    office: RunningServer, visit: Visit, path: str, chinese: str, english: tuple[str, ...]
+) -> None:
+    page = visit(office, path, locale="zh-CN")
+    expect(page.get_by_text(chinese).first).to_be_visible()
+    for text in (*english, "There is no NVIDIA driver on this machine.", "A script plays the model."):
         expect(page.get_by_text(text, exact=True)).to_have_count(0)

@@ -3,7 +3,7 @@
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -83,19 +83,42 @@ def test_half_an_emoji_is_taken(hasty: RunningServer, visit: Visit) -> None:
     expect(answer(page)).to_have_text("You said: a\ufffd")
 
 
-@pytest.mark.parametrize("policy", ["refuse", "warn"])
-def test_a_locked_database_costs_no_word(visit: Visit, policy: str) -> None:
-    with running_server(on_log_failure=policy) as server:
+@contextmanager
+def locked(server: RunningServer) -> Iterator[None]:
+    """Another program is in the middle of a long change."""
+    with closing(sqlite3.connect(server.data_dir / "qdesk.db", isolation_level=None)) as other:
+        other.execute("begin immediate")
+        yield
+        other.execute("rollback")
+
+
+def test_a_locked_database_costs_no_word(visit: Visit) -> None:
+    with running_server() as server:
         page = visit(server)
         expect(box(page)).to_be_visible()
-        with closing(sqlite3.connect(server.data_dir / "qdesk.db", isolation_level=None)) as other:
-            other.execute("begin immediate")
+        with locked(server):
             ask(page, "Please keep this")
             alert = page.get_by_role("alert")
             expect(alert).to_contain_text(re.compile("Nothing can be saved|cannot be logged"), timeout=40_000)
             expect(box(page)).to_have_value("Please keep this")
-            other.execute("rollback")
         eventually(lambda: "works again" in server.output())
         page.get_by_role("button", name="Try again").click()
         expect(answer(page)).to_have_text("You said: Please keep this")
         assert server.rows("select count(*) from conversations where deleted_at is null") == [(1,)]
+
+
+def test_where_answers_go_on_without_the_log_so_do_new_conversations(visit: Visit) -> None:
+    with running_server(on_log_failure="warn") as server:
+        page = visit(server)
+        expect(box(page)).to_be_visible()
+        with locked(server):
+            ask(page, "Please go on")
+            expect(answer(page)).to_have_text("You said: Please go on")
+            page.reload()
+            expect(box(page)).to_be_visible()
+            expect(page.get_by_role("alert")).to_be_hidden()
+            assert server.rows("select count(*) from conversations") == [(0,)]
+        eventually(lambda: server.rows("select status from exchanges") == [("done",)])
+        page.reload()
+        expect(answer(page)).to_have_text("You said: Please go on")
+        expect(listed(page, "Please go on")).to_have_count(1)

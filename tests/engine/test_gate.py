@@ -294,3 +294,17 @@ class AnyHistory(RuleBasedStateMachine):
 
 TestAnyHistory = AnyHistory.TestCase
 TestAnyHistory.settings = settings(max_examples=60, stateful_step_count=40, deadline=None, database=None)
+
+
+def test_a_limit_of_ones_own_holds_instead_of_everybodys() -> None:
+    line = gate(per_person=1)
+    line.own_limits = {"ada": 2, "eve": 0}
+    tickets = [line.enter("ada", now=0), line.enter("ada", now=0), line.enter("bob", now=0)]
+    for person, most in (("ada", 2), ("bob", 1), ("eve", 0)):
+        with pytest.raises(UserLimit, match=f"may have {most} running"):
+            line.enter(person, now=0)
+    assert [line.held_by(person) for person in ("ada", "bob", "eve")] == [2, 1, 0]
+    line.own_limits = {}
+    assert not any(ticket.left for ticket in tickets)
+    with pytest.raises(UserLimit, match="may have 1 running"):
+        line.enter("ada", now=0)

@@ -168,3 +168,16 @@ async def test_a_backend_in_trouble_takes_nothing_until_it_is_well_again(service
         await service.submit(question())
     backend.trouble = None
     assert (await ended(await service.submit(question()))).status is Status.DONE
+
+
+async def test_several_are_taken_in_together_or_not_at_all(service: ChatService) -> None:
+    backend, recorder = parts(service)
+    with pytest.raises(QueueFull):
+        await service.submit_all([question(f"{n}") for n in range(3)])  # one place to run, one to wait
+    assert service.gate.depth == 0
+    assert not recorder.rows
+    assert not backend.history
+    first, second = await service.submit_all([question("one"), question("two")])
+    await first.closed()
+    await second.closed()
+    assert (first.text, second.text) == ("You said: one", "You said: two")

@@ -29,3 +29,11 @@ async def test_the_key_of_a_disabled_account_does_not_work(store: Store) -> None
     await store.api_keys.create(ada.id, "laptop", "key hash", "qd-1234")
     await store.users.set_disabled(ada.id, True)
     assert await store.api_keys.find("key hash") is None
+
+
+async def test_everybodys_keys_are_listed_with_their_owners(store: Store) -> None:
+    zoe, ada = await a_person(store, "zoe"), await a_person(store, "Ada")
+    for owner, name in ((zoe, "script"), (ada, "older"), (ada, "newer")):
+        await store.api_keys.create(owner.id, name, f"hash of {name}", "sk-qdesk-abcd")
+    found = await store.api_keys.everybodys()
+    assert [(owner.name, key.name) for key, owner in found] == [("Ada", "newer"), ("Ada", "older"), ("zoe", "script")]

@@ -1,6 +1,9 @@
+from pathlib import Path
+
 import pytest
 
-from storage import Store
+from storage import Store, audit
+from tests.storage.making import a_person, an_exchange
 
 
 async def test_entries_are_listed_newest_first_and_by_piece(store: Store) -> None:
@@ -41,3 +44,39 @@ async def test_options_are_kept_and_replaced(store: Store) -> None:
     await store.options.set("banner", "午饭时间")
     assert await store.options.get("limits") == "20"
     assert await store.options.get("banner") == "午饭时间"
+
+
+async def test_a_person_sees_who_opened_what_they_had_asked(store: Store) -> None:
+    ada, bob = await a_person(store, "ada"), await a_person(store, "bob")
+    plan = await store.conversations.create(ada.id, title="plan")
+    first = an_exchange("first", person=ada.id, conversation_id=plan.id)
+    by_key, bobs = an_exchange("by key", person=ada.id, source="api"), an_exchange("bob's", person=bob.id)
+    for exchange in (first, by_key, bobs):
+        await store.exchanges.record(exchange)
+    await store.audit.add("rita", "review.open", first.id)
+    await store.audit.add("root", "request.open", by_key.id)
+    await store.audit.add("rita", "review.open", bobs.id)
+    await store.audit.add("ada", "review.open", first.id)  # her own look at it
+    await store.audit.add("rita", "review.search", first.id)  # found, not opened
+    found = [(each.reader, each.title, each.prompt) for each in await store.audit.readings(ada.id)]
+    assert found == [("root", "", "by key"), ("rita", "plan", "first")]
+    assert len(await store.audit.readings(ada.id, limit=1)) == 1
+
+
+async def test_entries_are_found_by_time_and_the_server_has_no_name(store: Store) -> None:
+    await store.audit.add("ada", "user.create", "first")
+    await store.audit.add("", "retention.run", "second")
+    (second,), (first, _) = (await store.audit.list(actor="")).items, (await store.audit.list()).items[::-1]
+    assert (first.target, second.target) == ("first", "second")
+    assert (await store.audit.list(since=second.at)).items == [second]
+    assert (await store.audit.list(until=second.at)).items == [first]
+
+
+def test_no_code_changes_or_deletes_entries() -> None:
+    """Append-only: the row is known to its own file and to the schema, and that file inserts and selects alone."""
+    storage = Path(audit.__file__).parent
+    knowing = {path.name for path in storage.rglob("*.py") if "AuditRow" in path.read_text(encoding="utf-8")}
+    assert knowing - {"retention.py"} == {"audit.py", "models.py"}
+    source = Path(audit.__file__).read_text(encoding="utf-8")
+    assert not [word for word in ("sa.update", "sa.delete", "session.delete", "session.merge") if word in source]
+    assert {name for name in vars(audit.Audit) if not name.startswith("_")} == {"add", "list", "readings"}

@@ -9,6 +9,7 @@ from alembic.script import ScriptDirectory
 from storage import Store
 from storage.migrate import alembic_config, migrate
 from storage.models import Base
+from storage.schema import is_newest, newest
 from tests.storage.making import an_exchange
 
 
@@ -47,6 +48,13 @@ def test_an_empty_database_becomes_what_the_models_describe(url: str, tmp_path: 
     with modelled.connect() as by_models, migrated.connect() as by_migrations:
         if by_migrations.dialect.name == by_models.dialect.name:
             assert constraints(by_models) == constraints(by_migrations)
+
+
+def test_the_newest_schema_is_known_without_alembic(url: str) -> None:
+    assert newest() == ScriptDirectory.from_config(alembic_config()).get_current_head()
+    assert not is_newest(sa.make_url(url))
+    migrate(sa.make_url(url))
+    assert is_newest(sa.make_url(url))
 
 
 async def test_the_first_schema_with_rows_becomes_the_newest_and_keeps_them(url: str) -> None:

@@ -119,6 +119,7 @@ async def test_without_a_trigram_index_the_rows_are_searched(file: object) -> No
     with engine.begin() as connection:
         for event in ("insert", "update", "delete"):
             connection.exec_driver_sql(f"DROP TRIGGER exchanges_search_{event}")
+        connection.exec_driver_sql("DROP TABLE exchanges_search_terms")
         connection.exec_driver_sql("DROP TABLE exchanges_search")
     store = Store(f"sqlite:///{file}")
     store.open()

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -16,7 +17,7 @@ def soon() -> datetime:
 async def test_a_session_is_found_by_its_token_until_it_ends(store: Store) -> None:
     ada = await a_person(store)
     session = await store.sessions.create(ada.id, "token hash", "Firefox", soon())
-    assert session.user == ada
+    assert session.user == replace(ada, last_seen_at=session.created_at)
     assert session.agent == "Firefox"
     assert await store.sessions.find("token hash") == session
     assert await store.sessions.find("another") is None
@@ -64,3 +65,12 @@ async def test_a_session_for_nobody_is_refused(store: Store) -> None:
     with pytest.raises(sa.exc.IntegrityError):
         await store.sessions.create("0" * 32, "token hash", "Firefox", soon())
     assert await store.sessions.find("token hash") is None
+
+
+async def test_running_sessions_are_counted_by_person(store: Store) -> None:
+    now = datetime.now(UTC)
+    ada, bob = await a_person(store, "ada"), await a_person(store, "bob")
+    await store.sessions.create(ada.id, "one", "Firefox", now + timedelta(hours=1))
+    await store.sessions.create(ada.id, "two", "Chrome", now + timedelta(hours=1))
+    await store.sessions.create(bob.id, "over", "Chrome", now - timedelta(hours=1))
+    assert await store.sessions.counts() == {ada.id: 2}

@@ -113,6 +113,32 @@ async def test_a_change_that_waits_too_long_is_withdrawn_for_good(
     await a_person(sqlite_store, "ada")
 
 
+async def test_a_store_that_goes_on_keeps_a_new_conversation_until_it_can_be_written(file: Path) -> None:
+    """A question, its conversation and its answer while the database is locked: all is written, in this order."""
+    store = Store(f"sqlite:///{file}", goes_on=True)
+    store.open()
+    ada = await a_person(store, "ada")
+    with locked(file):
+        made = await store.conversations.create(ada.id, title="Asked meanwhile")
+        assert store.exchanges.health() == LOCKED
+        exchange = an_exchange(person=ada.id, conversation_id=made.id)
+        writing = store.exchanges.record(exchange)
+        assert await store.conversations.set_head(made.id, ada.id, exchange.id)
+        assert await store.conversations.get(made.id, ada.id) == made
+        assert await store.conversations.get(made.id, "somebody else") is None
+        assert (await store.conversations.list(ada.id)).items == []
+    await writing
+    store.close()
+
+    later = Store(f"sqlite:///{file}")
+    later.open()
+    found = await later.conversations.get(made.id, ada.id)
+    assert found is not None
+    assert (found.title, found.head_id, found.created_at) == (made.title, exchange.id, made.created_at)
+    assert await later.conversations.exchanges(made.id, ada.id) == [exchange]
+    later.close()
+
+
 async def test_a_person_who_goes_away_does_not_take_their_change_along(sqlite_store: Store, file: Path) -> None:
     with locked(file):
         change = asyncio.create_task(sqlite_store.audit.add("ada", "review.open"))

@@ -2,6 +2,7 @@ import asyncio
 import threading
 from datetime import UTC, datetime, timedelta
 
+from engine.types import Sampling
 from storage import Store
 from storage.records import User
 from tests.storage.making import a_person
@@ -122,3 +123,23 @@ async def test_preferences_password_and_last_seen_change(store: Store) -> None:
     assert (now.language, now.theme, password_hash) == ("zh", "", "another hash")
     assert now.last_seen_at is not None
     assert now.last_seen_at.utcoffset() == timedelta(0)
+
+
+async def test_what_new_conversations_begin_with_is_kept_with_the_account(store: Store) -> None:
+    ada = await a_person(store)
+    assert await store.users.defaults(ada.id) == (None, None)
+    await store.users.set_defaults(ada.id, system_prompt="Be brief.", sampling=Sampling(temperature=0, stop=("完",)))
+    assert await store.users.defaults(ada.id) == ("Be brief.", Sampling(temperature=0, stop=("完",)))
+    await store.users.set_defaults(ada.id, system_prompt=None, sampling=None)
+    assert await store.users.defaults(ada.id) == await store.users.defaults("nobody") == (None, None)
+
+
+async def test_a_person_may_have_a_limit_of_their_own(store: Store) -> None:
+    ada = await store.users.create("ada", "hash", "staff")
+    assert ada is not None
+    assert ada.max_requests is None
+    for most in (5, 0, None):
+        await store.users.set_max_requests(ada.id, most)
+        found = await store.users.get(ada.id)
+        assert found is not None
+        assert found.max_requests == most

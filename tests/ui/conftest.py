@@ -9,5 +9,5 @@ from tests.server import RunningServer, running_server
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[RunningServer]:
-    with running_server(accounts={"ada": "staff", "bob": "staff", "rita": "reviewer"}) as running:
+    with running_server(accounts={"ada": "staff", "bob": "staff", "eve": "staff", "rita": "reviewer"}) as running:
         yield running

@@ -13,7 +13,8 @@ from engine.types import Status
 from tests.engine.kit import service_on
 from ui.components.figures import Part, Tile
 from ui.i18n import language
-from ui.pages.admin.tiles import GIB, duration, last_minutes, machine, model, now
+from ui.pages.admin.tiles import GIB, duration, last_minutes, machine, now
+from ui.pages.admin.tiles_model import model
 
 ENGLISH, CHINESE = language("en"), language("zh")
 GPU = Gpu("H200", 100 * GIB, 40 * GIB, 30 * GIB, utilization=0.5, temperature_c=61, power_w=412.4)
@@ -52,11 +53,14 @@ def test_the_last_minutes_tell_errors_and_refusals_by_kind() -> None:
         queue=None,
         ended=Counter({Status.DONE: 5, Status.STOPPED: 1, Status.FAILED: 2, Status.TIMED_OUT: 1}),
         refused=Counter({"queue_full": 3, "something_new": 1}),
+        gaps=Spread(0.021, 0.045),
     )
     tiles = by_label(last_minutes(ENGLISH, figures))
     assert (tiles["Answered"].value, tiles["Answered"].note) == ("5", "1 stopped")
     assert (tiles["Errors"].value, tiles["Errors"].note, tiles["Errors"].tone) == ("3", "2 failed, 1 timed out", "bad")
     assert (tiles["Refused"].value, tiles["Refused"].note) == ("4", "3 queue full, 1 something_new")
+    between = tiles["Time between tokens"]
+    assert (between.value, between.unit, between.note) == ("21", "ms", "median; 95% within 45 ms")
     first_token = tiles["Time to first token"]
     assert (first_token.value, first_token.note) == ("0.5 s", "median; 95% within 2.25 s")
     assert tiles["Queue time"].value == "–"
@@ -112,7 +116,7 @@ def test_before_the_first_reading_it_says_so() -> None:
 def test_the_model_says_which_and_why() -> None:
     backend = ScriptedBackend(context_tokens=4096)
     backend.quantization = "nf4"
-    tiles = by_label(model(ENGLISH, backend))
+    tiles = by_label(model(ENGLISH, backend, 12.0))
     assert (tiles["Model"].value, tiles["Model"].note) == ("scripted", "A script plays the model.")
     assert (tiles["Quantisation"].value, tiles["Quantisation"].unit) == ("4", "bits, NF4")
-    assert (tiles["Context"].value, tiles["Places"].value) == ("4,096", "256")
+    assert (tiles["Context"].value, tiles["Slots"].value) == ("4,096", "0")

@@ -56,6 +56,22 @@ async def test_a_new_role_counts_at_once(auth: Auth, ada: User) -> None:
     assert auth.allowed(visitor, "reviewer")
 
 
+async def test_a_page_that_cannot_be_told_keeps_nobody_else_from_it(auth: Auth, ada: User) -> None:
+    broken, whole = await visit(auth), await visit(auth)
+    told: list[str] = []
+
+    def fail() -> None:
+        told.append("broken")
+        raise RuntimeError("the page is gone")
+
+    auth.on_revoked(broken.session_id, fail)
+    auth.on_revoked(whole.session_id, lambda: told.append("whole"))
+    await auth.sign_out_everywhere(ada.id)
+    assert told == ["broken", "whole"]
+    assert not auth.allowed(broken)
+    assert not auth.allowed(whole)
+
+
 async def test_disabling_an_account_ends_its_sessions_and_tells_open_pages(auth: Auth, ada: User) -> None:
     visitor, told = await visit(auth), []
     auth.on_revoked(visitor.session_id, lambda: told.append("page"))
@@ -104,27 +120,27 @@ async def test_what_was_changed_past_this_process_is_noticed(auth: Auth, ada: Us
 
 
 async def test_a_key_calls_for_its_account_until_it_is_revoked(auth: Auth, ada: User) -> None:
-    key = await auth.make_key(ada.id, "script")
+    key = await auth.keys.make(ada.id, "script")
     assert key.startswith("sk-qdesk-")
-    caller = await auth.caller(key)
+    caller = await auth.keys.caller(key)
     assert caller is not None
     assert (caller.person, caller.admin) == (ada.id, False)
     (kept,) = await auth.store.api_keys.list(ada.id)
     assert key not in str(kept)
     assert await auth.store.api_keys.revoke(kept.id, ada.id)
-    assert await auth.caller(key) is None
+    assert await auth.keys.caller(key) is None
 
 
 async def test_a_key_of_a_disabled_account_is_refused(auth: Auth, ada: User) -> None:
-    key = await auth.make_key(ada.id, "script")
+    key = await auth.keys.make(ada.id, "script")
     await auth.store.users.set_disabled(ada.id, True)
-    assert await auth.caller(key) is None
+    assert await auth.keys.caller(key) is None
 
 
 async def test_the_operators_key_belongs_to_nobody(auth: Auth) -> None:
-    assert await auth.caller("the-operators-key") == Caller(None)
-    assert await auth.caller("the-operators-kez") is None
-    assert await auth.caller("") is None
+    assert await auth.keys.caller("the-operators-key") == Caller(None)
+    assert await auth.keys.caller("the-operators-kez") is None
+    assert await auth.keys.caller("") is None
 
 
 async def test_a_new_password_ends_the_other_sessions(auth: Auth, ada: User) -> None:
@@ -139,3 +155,29 @@ async def test_a_new_password_ends_the_other_sessions(auth: Auth, ada: User) -> 
 async def test_an_unknown_name_costs_a_hash_too(auth: Auth, ada: User) -> None:
     """Not a timing: the same work is done, so there is nothing to time."""
     assert not await auth.passwords.verify(None, "nobody's password")
+
+
+async def test_who_watches_a_key_is_told_once_when_it_is_revoked(auth: Auth, ada: User) -> None:
+    told: list[str] = []
+    caller = await auth.keys.caller(await auth.keys.make(ada.id, "script"))
+    assert caller is not None
+    auth.keys.on_revoked(caller.key_id, ada.id, lambda: told.append("watching"))
+    auth.keys.on_revoked(caller.key_id, ada.id, lambda: told.append("forgotten"))()
+    await auth.keys.revoke(caller.key_id, "somebody else")
+    assert told == []
+    await auth.keys.revoke(caller.key_id, ada.id)
+    assert told == ["watching"]
+    auth.keys.on_revoked(caller.key_id, ada.id, lambda: told.append("too late"))  # it was asked while it was revoked
+    assert told == ["watching", "too late"]
+
+
+async def test_a_key_that_is_revoked_past_this_process_is_noticed(auth: Auth, ada: User) -> None:
+    told: list[str] = []
+    caller = await auth.keys.caller(await auth.keys.make(ada.id, "script"))
+    assert caller is not None
+    auth.keys.on_revoked(caller.key_id, ada.id, lambda: told.append("revoked"))
+    await auth.recheck()
+    assert told == []
+    await auth.store.api_keys.revoke(caller.key_id, ada.id)
+    await auth.recheck()
+    assert told == ["revoked"]

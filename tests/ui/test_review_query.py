@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.types import Status
-from ui.components.review.query import FIXED_KEY, Query, reader_zone
+from engine.types import ExchangeFilter, Status
+from ui.components.review.query import FIXED_KEY, LISTS, Query, reader_zone
 
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 NOW = datetime(2026, 11, 29, 17, 30, tzinfo=UTC)  # half past one of the 30th in Shanghai
@@ -19,7 +19,12 @@ queries = st.builds(
     person=st.sampled_from(["", "ada", "王 小明", "a&b=c#%"]),
     span=st.sampled_from(["", "today", "7d", "30d"]),
     status=st.none() | st.sampled_from(Status),
-    source=st.sampled_from([None, "page", "api"]),
+    source=st.sampled_from([None, "page", "api", "review"]),
+    list=st.sampled_from(["", *LISTS]),
+    model=st.sampled_from(["", "Qwen2-7B-Instruct"]),
+    rating=st.sampled_from(["", "up", "down"]),
+    label=st.sampled_from(["", "语气 & tone"]),
+    like=st.sampled_from(["", "1" * 32]),
     text=st.text(max_size=50).map(lambda text: text.replace("\0", "").strip()),
     open=st.sampled_from(["", "0" * 32]),
 )
@@ -92,7 +97,7 @@ def test_a_day_on_which_the_clocks_change_has_its_own_length() -> None:
 
 def test_the_filter_carries_everything() -> None:
     query = Query(person="ada", span="today", status=Status.FAILED, source="api", text="天气")
-    filter = query.filter("id of ada", NOW, UTC)
+    filter = query.filter("id of ada", "id of rita", NOW, UTC)
     assert (filter.person, filter.status, filter.source, filter.text) == ("id of ada", Status.FAILED, "api", "天气")
     assert filter.since == datetime(2026, 11, 29, tzinfo=UTC)
 
@@ -111,3 +116,15 @@ def test_a_name_means_its_account_and_the_fixed_key_nobodys_exchanges() -> None:
     assert Query(person=FIXED_KEY).asker("id of somebody called so") == "id of somebody called so"
     with pytest.raises(LookupError, match="nobody"):
         Query(person="nobody").asker(None)
+
+
+def test_the_lists_are_filters_of_the_reader() -> None:
+    def filter(**fields: object) -> ExchangeFilter:
+        return Query.parse(fields)[0].filter(None, "id of rita", NOW, UTC)
+
+    assert filter(list="down") == filter(rating="down") == ExchangeFilter(rating=-1)
+    assert filter(list="mine", label="tone") == ExchangeFilter(assignee="id of rita", label="tone")
+    assert filter(list="open", model="m") == ExchangeFilter(reviewed=False, model="m")
+    assert filter(list="cut") == ExchangeFilter(cut_off=True)
+    assert filter(list="waits") == ExchangeFilter(long_wait=True)
+    assert filter(list="nonsense") == ExchangeFilter()

@@ -11,7 +11,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 
-from tests.server import RunningServer, eventually, form_token, running_server
+from tests.server import RunningServer, eventually, form_token
 
 
 def page_of(browser: httpx.Client) -> str:
@@ -111,16 +111,16 @@ async def test_an_open_page_is_sent_away_when_its_session_ends(server: RunningSe
             eventually(lambda: server.output().count("no longer") == before + 1)
 
 
-async def test_an_account_that_was_disabled_in_the_database_is_out_soon() -> None:
-    """The admin page tells the server at once; this is for what nobody tells it."""
-    with running_server(accounts={"ada": "staff"}) as server, server.sign_in("ada") as ada:
-        async with socket(server, ada, page_of(ada)) as connection:
+async def test_an_account_that_was_disabled_in_the_database_is_out_soon(server: RunningServer) -> None:
+    """The admin page tells the server at once; this is for what nobody tells it. No other test knows Eve."""
+    with server.sign_in("eve") as eve:
+        async with socket(server, eve, page_of(eve)) as connection:
             await heard(connection, "40")
-            server.change("update users set disabled = 1 where name = 'ada'")
+            server.change("update users set disabled = 1 where name = 'eve'")
             while (event := await heard(connection, "42"))[0] != "open":
                 pass
             assert event[1]["path"] == "/login"
-        assert ada.get("/account").status_code == 303
+        assert eve.get("/account").status_code == 303
 
 
 async def test_nonsense_on_the_socket_does_no_harm(server: RunningServer) -> None:

@@ -1,11 +1,15 @@
 """Puts all that programs see onto the server, after the pages: one file a surface."""
 
-from ui.api import docs, faults, metrics, openai, ops, running, simple
+from ui.api import completions, docs, faults, metrics, openai, ops, running, simple, tokens
+from ui.api.calls import Calls
 from ui.desk import Desk
 
 
 def register(desk: Desk, version: str) -> None:
-    for surface in (simple, openai, running, ops, metrics):
-        surface.register(desk)
+    calls = Calls(desk)
+    for asking in (simple, openai, completions, tokens):
+        asking.register(desk, calls)
+    for watching in (running, ops, metrics):
+        watching.register(desk)
     docs.register(version)
     faults.register()

@@ -25,7 +25,8 @@ def register(version: str) -> None:
 
     @cache
     def schema() -> dict[str, Any]:
-        described = get_openapi(title="Qdesk", version=version, description=ABOUT, routes=app.routes)
+        surfaces = [route for route in app.routes if getattr(route, "tags", None)]  # pages and files have none
+        described = get_openapi(title="Qdesk", version=version, description=ABOUT, routes=surfaces)
         described.setdefault("components", {})["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
         described["security"] = [{"key": []}]
         return described

@@ -15,11 +15,14 @@ STATUS = {
     "user_limit": 429,
     "model_loading": 503,
     "engine_failed": 503,
+    "paused": 503,
     "draining": 503,
     "log_failed": 503,
+    "storage_unavailable": 503,
     "invalid_request": 400,
     "context_length_exceeded": 400,
     "engine_error": 500,
+    "access_ended": 401,
 }
 
 

@@ -1,16 +1,18 @@
 """What becomes of errors that a route raises, and of addresses that do not exist."""
 
 from nicegui import app
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.types import Scope
 
 from engine.errors import EngineError
 from ui.api.answers import Gone
-from ui.api.errors import ApiError, error_response
-from ui.forms import document, link
+from ui.api.errors import ApiError, as_api_error, error_response
+from ui.forms import document, link, notice
 from ui.guard import is_api
-from ui.i18n import language, preferred
+from ui.i18n import Language, language, preferred
 
 
 def register() -> None:
@@ -20,7 +22,7 @@ def register() -> None:
     @app.exception_handler(ApiError)
     async def told(request: Request, error: Exception) -> Response:
         assert isinstance(error, EngineError | ApiError)
-        return error_response(error)
+        return refused(request.scope, error)
 
     @app.exception_handler(ClientDisconnect)  # while its body was being read
     @app.exception_handler(Gone)
@@ -33,9 +35,22 @@ def register() -> None:
         assert isinstance(error, HTTPException)
         if is_api(request.scope):
             return _for_programs(request, error)
-        say = language(preferred(request.headers.get("accept-language", "")))
+        say = _language(request.scope)
         title = say("There is nothing at this address") if error.status_code == 404 else say("That did not work")
         return document(say, title, link("/", say("Back to the start")), status=error.status_code)
+
+
+def refused(scope: Scope, error: EngineError | ApiError) -> Response:
+    """JSON for programs; people get a page, and only trouble with the store brings it up."""
+    if is_api(scope):
+        return error_response(error)
+    say = _language(scope)
+    body = notice(say("Nothing can be saved or looked up at present. Please try again in a moment."))
+    return document(say, say("That did not work"), body, status=as_api_error(error).status)
+
+
+def _language(scope: Scope) -> Language:
+    return language(preferred(Headers(scope=scope).get("accept-language", "")))
 
 
 def _for_programs(request: Request, error: HTTPException) -> Response:

@@ -1,17 +1,26 @@
 """GET /metrics for Prometheus: for administrators and the operator's key, because load tells about people.
 
-Names follow vLLM's, with the prefix qdesk_; seconds; the label is the model, never a person.
+Names follow vLLM's, with the prefix qdesk_; seconds; labels are the model, the GPU and a few
+fixed words, never a person.
 """
 
 from collections.abc import Iterator
 
 from nicegui import app
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from starlette.requests import Request
 from starlette.responses import Response
 
 from engine.job import Outcome
+from engine.monitor import Monitor
 from engine.service import ChatService
 from engine.types import Status
 from ui.api.errors import ApiError
@@ -29,7 +38,8 @@ ABORTED = {
 
 
 def register(desk: Desk) -> None:
-    figures = Figures(desk.service)
+    figures = Figures(desk.service, desk.monitor)
+    desk.service.on_outcome.append(figures.count)
 
     @app.get("/metrics", tags=["operations"])
     async def metrics(request: Request) -> Response:
@@ -40,20 +50,22 @@ def register(desk: Desk) -> None:
 
 
 class Figures:
-    """Gauges are read from the service when asked for; what has ended is counted from its list of outcomes."""
+    """What has ended is counted as it ends, so that nothing is lost between two scrapes; gauges are read when asked."""
 
-    def __init__(self, service: ChatService) -> None:
-        self.service = service
+    def __init__(self, service: ChatService, monitor: Monitor) -> None:
+        self.service, self.monitor = service, monitor
         self.registry = CollectorRegistry()
         self.registry.register(self)
-        self._counted_s = 0.0  # outcomes up to this moment of the monotonic clock are counted
+        ProcessCollector(namespace="qdesk", registry=self.registry)
         self.queue = self._histogram("request_queue_time_seconds", "From asking to running.", SECONDS)
         self.first = self._histogram("time_to_first_token_seconds", "From asking to the first token.", SECONDS)
         self.whole = self._histogram("e2e_request_latency_seconds", "From asking to the end.", SECONDS)
         self.between = self._histogram("inter_token_latency_seconds", "Mean time between tokens.", PER_TOKEN)
-        self.done = self._counter("request_success", "Requests that came to their own end.")
+        self.done = self._counter("request_success", "Requests that came to their own end.", "finished_reason")
         self.failed = self._counter("request_failure", "Requests that the engine failed at.")
         self.aborted = self._counter("request_aborted", "Requests that were ended from outside.", "by")
+        self.prompt = self._counter("prompt_tokens", "Tokens of prompts.")
+        self.generated = self._counter("generation_tokens", "Tokens generated.")
 
     def _histogram(self, name: str, about: str, buckets: tuple[float, ...]) -> Histogram:
         return Histogram(f"qdesk_{name}", about, ["model_name"], buckets=buckets, registry=self.registry)
@@ -62,25 +74,32 @@ class Figures:
         return Counter(f"qdesk_{name}", about, ["model_name", *labels], registry=self.registry)
 
     def page(self) -> bytes:
-        self.count()
         return generate_latest(self.registry)
 
-    def count(self) -> None:
-        """Take in what has ended since the last time."""
-        new = []
-        for outcome in reversed(self.service.recent):
-            if outcome.ended_s <= self._counted_s:
-                break
-            new.append(outcome)
-        for outcome in new:
-            self._count(outcome)
-        self._counted_s = max((outcome.ended_s for outcome in new), default=self._counted_s)
+    def count(self, outcome: Outcome) -> None:
+        """Take in a request that has ended."""
+        model = self.service.backend.model
+        self.queue.labels(model).observe(outcome.queue_s)
+        self.whole.labels(model).observe(outcome.total_s)
+        self.prompt.labels(model).inc(outcome.prompt_tokens)
+        self.generated.labels(model).inc(outcome.completion_tokens)
+        if outcome.ttft_s is not None:
+            self.first.labels(model).observe(outcome.ttft_s)
+            if outcome.completion_tokens > 1:
+                self.between.labels(model).observe((outcome.total_s - outcome.ttft_s) / (outcome.completion_tokens - 1))
+        match outcome.status:
+            case Status.DONE:
+                self.done.labels(model, outcome.finish_reason or "stop").inc()
+            case Status.FAILED:
+                self.failed.labels(model).inc()
+            case status:
+                self.aborted.labels(model, ABORTED[status]).inc()
 
     def collect(self) -> Iterator[Metric]:
         service, gate = self.service, self.service.gate
         for name, about, value in (
-            ("requests_running", "Requests that run.", len(gate.running)),
-            ("requests_waiting", "Requests that wait.", gate.waiting),
+            ("num_requests_running", "Requests that run.", len(gate.running)),
+            ("num_requests_waiting", "Requests that wait.", gate.waiting),
             ("requests_running_limit", "Requests that may run at once.", gate.limits.concurrent),
             ("requests_waiting_limit", "Requests that may wait.", gate.limits.waiting),
             ("ready", "1 when requests can be answered.", service.state()[0] == "ready"),
@@ -88,26 +107,21 @@ class Figures:
             gauge = GaugeMetricFamily(f"qdesk_{name}", about, labels=["model_name"])
             gauge.add_metric([service.backend.model], float(value))
             yield gauge
-        tokens = CounterMetricFamily("qdesk_generation_tokens", "Tokens generated.", labels=["model_name"])
-        tokens.add_metric([service.backend.model], service.generated_tokens)
-        yield tokens
         refused = CounterMetricFamily("qdesk_request_rejected", "Requests refused.", labels=["model_name", "reason"])
         for reason, count in service.refused.items():
             refused.add_metric([service.backend.model, reason], count)
         yield refused
 
-    def _count(self, outcome: Outcome) -> None:
-        model = self.service.backend.model
-        self.queue.labels(model).observe(outcome.queue_s)
-        self.whole.labels(model).observe(outcome.total_s)
-        if outcome.ttft_s is not None:
-            self.first.labels(model).observe(outcome.ttft_s)
-            if outcome.completion_tokens > 1:
-                self.between.labels(model).observe((outcome.total_s - outcome.ttft_s) / (outcome.completion_tokens - 1))
-        match outcome.status:
-            case Status.DONE:
-                self.done.labels(model).inc()
-            case Status.FAILED:
-                self.failed.labels(model).inc()
-            case status:
-                self.aborted.labels(model, ABORTED[status]).inc()
+        yield from self._gpus()
+
+    def _gpus(self) -> Iterator[Metric]:
+        hardware = self.monitor.now.hardware
+        memory = GaugeMetricFamily("qdesk_gpu_memory_bytes", "Memory of a GPU.", labels=["gpu", "kind"])
+        busy = GaugeMetricFamily("qdesk_gpu_utilization", "Share of the time in which a GPU worked.", labels=["gpu"])
+        for number, gpu in enumerate(hardware.gpus if hardware else ()):
+            for kind, value in (("total", gpu.memory_total), ("used", gpu.memory_used), ("own", gpu.memory_own)):
+                if value is not None:
+                    memory.add_metric([str(number), kind], value)
+            if gpu.utilization is not None:
+                busy.add_metric([str(number)], gpu.utilization)
+        yield from (memory, busy)

@@ -21,7 +21,7 @@ def register(desk: Desk) -> None:
     @app.get("/readyz", tags=["operations"])
     @app.get("/health", tags=["operations"])
     async def readyz() -> Response:
-        """200 when requests can be answered, also while the queue is full; 503 while loading, failed or draining."""
+        """200 when requests can be answered, also while the queue is full; else 503 with the reason."""
         ready = desk.service.state()[0] == "ready"
         return JSONResponse(condition(desk.service), 200 if ready else 503)
 

@@ -1,81 +1,29 @@
-"""What programs send, checked: bytes -> a pydantic model -> ChatRequest. Unknown fields are ignored.
+"""What programs send, checked: bytes -> one of ui/api/bodies.py -> ChatRequests.
 
-Whatever is wrong raises ApiError or InvalidRequest naming the part: broken JSON, wrong types, NaN, depth, size. Knows
-nothing of the service.
+Whatever is wrong raises ApiError or InvalidRequest naming the part: broken JSON, wrong types, NaN, depth, size, what
+this server cannot keep. Knows nothing of the service.
 """
 
-from typing import Annotated, Any, Literal, TypeVar
+import json
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 from starlette.requests import Request
 
 from engine.errors import InvalidRequest
-from engine.types import Message, Role, Sampling
+from engine.types import ChatRequest, Message, Role, Sampling, new_id
+from ui.api.bodies import MAX_CHOICES, Body, ChatBody, ChatMessage, CompletionBody, Drawing, SimpleBody, TextPart
 from ui.api.errors import ApiError
+from ui.auth import Caller
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
-MAX_MESSAGES = 10_000
+PENALTIES = ("repetition_penalty", "frequency_penalty", "presence_penalty")
+SAME_NAME = ("temperature", "top_p", "top_k", *PENALTIES, "seed", "ignore_eos")
+REFUSED = ("tools", "functions", "function_call", "audio", "logit_bias", "suffix")  # unless empty
+ANY_OBJECT = '{"type": "object"}'
 
-
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
-
-
-class TextPart(_Body):
-    type: Literal["text"]
-    text: str
-
-
-class OtherPart(_Body):
-    type: str
-
-
-class ChatMessage(_Body):
-    role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[TextPart | OtherPart]
-
-
-class StreamOptions(_Body):
-    include_usage: bool | None = None
-
-
-class ResponseFormat(_Body):
-    type: str
-
-
-class ChatBody(_Body):
-    """The body of POST /v1/chat/completions: OpenAI's, as far as this server can keep it."""
-
-    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES)]
-    model: str | None = Field(None, description="The running model's name, or `default`.")
-    stream: bool | None = False
-    stream_options: StreamOptions | None = None
-    max_tokens: int | None = None
-    max_completion_tokens: int | None = Field(None, description="The same as max_tokens, and goes before it.")
-    temperature: float | None = Field(None, description="0 (greedy) to 2.")
-    top_p: float | None = None
-    top_k: int | None = None
-    repetition_penalty: float | None = None
-    seed: int | None = None
-    stop: str | list[str] | None = None
-    ignore_eos: bool | None = None
-    n: int | None = Field(None, description="Only 1.")
-    response_format: ResponseFormat | None = Field(None, description='Only {"type": "text"}.')
-    tools: list[Any] | None = Field(None, description="Not supported.")
-
-
-class SimpleBody(_Body):
-    """The body of POST /."""
-
-    prompt: str
-    stream: bool | None = False
-    max_tokens: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    seed: int | None = None
-
-
-AnyBody = TypeVar("AnyBody", bound=_Body)
+AnyBody = TypeVar("AnyBody", bound=Body)
 
 
 async def read(request: Request, shape: type[AnyBody]) -> AnyBody:
@@ -96,36 +44,69 @@ def parse(body: bytes | str, shape: type[AnyBody]) -> AnyBody:
         raise _told(invalid) from None
 
 
-def messages_of(body: ChatBody) -> tuple[Message, ...]:
+def requests_of(body: Drawing, prompts: Sequence[Sequence[Message]], caller: Caller, id: str) -> list[ChatRequest]:
+    """One request for each choice of each prompt; the first has this id. Raises InvalidRequest."""
+    check_supported(body)
+    choices = body.n or 1
+    if len(prompts) * choices > MAX_CHOICES:
+        raise InvalidRequest(
+            f"prompt has {len(prompts)} texts; with n that is more than {MAX_CHOICES}.", param="prompt"
+        )
+    return [
+        ChatRequest(
+            messages=tuple(messages),
+            sampling=sampling_of(body, choice),
+            person=caller.person,
+            source="api",
+            id=id if number == choice == 0 else new_id(),
+            end_user=body.user or "",
+            metadata=tuple((body.metadata or {}).items()),
+        )
+        for number, messages in enumerate(prompts)
+        for choice in range(choices)
+    ]
+
+
+def messages_of(given: Sequence[ChatMessage]) -> tuple[Message, ...]:
     """The messages as the engine takes them: text parts joined, `developer` as `system`."""
-    return tuple(Message(_role(message.role), _text(message, at)) for at, message in enumerate(body.messages))
+    return tuple(Message(_role(message.role), _text(message, at)) for at, message in enumerate(given))
 
 
-def sampling_of(body: ChatBody | SimpleBody) -> Sampling:
+def prompts_of(body: CompletionBody) -> list[tuple[Message]]:
+    """Each text by itself. Raises InvalidRequest for tokens."""
+    texts = [body.prompt] if isinstance(body.prompt, str) else body.prompt
+    if not texts or not all(isinstance(text, str) and text for text in texts):
+        raise InvalidRequest("prompt is a text or a list of texts that are not empty; not tokens.", param="prompt")
+    return [(Message("text", str(text)),) for text in texts]
+
+
+def sampling_of(body: Drawing | SimpleBody, choice: int = 0) -> Sampling:
     """The sampling values that are given; the others keep their defaults. Raises InvalidRequest."""
-    names = ("temperature", "top_p", "top_k", "repetition_penalty", "seed", "ignore_eos")
-    given = {name: value for name in names if (value := getattr(body, name, None)) is not None}
-    return Sampling(**given, max_tokens=_max_tokens(body), stop=_stop(body))
+    given = {name: value for name in SAME_NAME if (value := getattr(body, name, None)) is not None}
+    if "seed" in given:
+        given["seed"] += choice
+    if isinstance(body, SimpleBody):
+        return Sampling(**given, max_tokens=body.max_tokens)
+    return Sampling(
+        **given,
+        max_tokens=_max_tokens(body),
+        stop=_stop(body.stop),
+        logprobs=_logprobs(body),
+        json_schema=_json_schema(body),
+    )
 
 
-def _max_tokens(body: ChatBody | SimpleBody) -> int | None:
-    newer = body.max_completion_tokens if isinstance(body, ChatBody) else None
-    return body.max_tokens if newer is None else newer
-
-
-def _stop(body: ChatBody | SimpleBody) -> tuple[str, ...]:
-    stop = body.stop if isinstance(body, ChatBody) else None
-    return (stop,) if isinstance(stop, str) else tuple(stop or ())
-
-
-def check_supported(body: ChatBody) -> None:
+def check_supported(body: Drawing) -> None:
     """Raise InvalidRequest for what this server cannot do, rather than answer something else than was asked."""
-    if body.n not in (None, 1):
-        raise InvalidRequest(f"n is {body.n}; this server gives one answer to a request.", param="n")
-    if body.tools:
-        raise InvalidRequest("tools are not supported by this server.", param="tools")
-    if body.response_format is not None and body.response_format.type != "text":
-        raise InvalidRequest("response_format is not supported, except text.", param="response_format")
+    for name in REFUSED:
+        if getattr(body, name, None):
+            raise InvalidRequest(f"{name} is not supported by this server.", param=name)
+    if getattr(body, "tool_choice", None) not in (None, "none", "auto"):
+        raise InvalidRequest("tool_choice is not supported by this server, as tools are not.", param="tool_choice")
+    if set(getattr(body, "modalities", None) or ()) - {"text"}:
+        raise InvalidRequest("modalities: this model writes text only.", param="modalities")
+    if (getattr(body, "best_of", None) or body.n or 1) != (body.n or 1):
+        raise InvalidRequest("best_of is not supported, except the same as n.", param="best_of")
 
 
 def check_model(name: str | None, running: str) -> None:
@@ -134,6 +115,41 @@ def check_model(name: str | None, running: str) -> None:
         shown = name if len(str(name)) <= 100 else f"{str(name)[:100]}..."
         message = f"There is no model {shown!r} here. Running: {running} (or say `default`)."
         raise ApiError(404, message, param="model", code="model_not_found")
+
+
+def _max_tokens(body: Drawing) -> int | None:
+    newer = body.max_completion_tokens if isinstance(body, ChatBody) else None
+    if newer is not None and newer < 1:
+        raise InvalidRequest(f"max_completion_tokens is {newer}; it must be 1 or more.", param="max_completion_tokens")
+    return body.max_tokens if newer is None else newer
+
+
+def _stop(stop: str | list[str] | None) -> tuple[str, ...]:
+    return (stop,) if isinstance(stop, str) else tuple(stop or ())
+
+
+def _logprobs(body: Drawing) -> int | None:
+    if isinstance(body, CompletionBody):
+        if body.logprobs is not None and not 0 <= body.logprobs <= 20:
+            raise InvalidRequest(f"logprobs is {body.logprobs}; it must be from 0 to 20.", param="logprobs")
+        return body.logprobs
+    if not isinstance(body, ChatBody):
+        return None
+    if body.top_logprobs is not None and not body.logprobs:
+        raise InvalidRequest("top_logprobs needs logprobs to be true.", param="top_logprobs")
+    return (body.top_logprobs or 0) if body.logprobs else None
+
+
+def _json_schema(body: Drawing) -> str | None:
+    match body.response_format.type if body.response_format else "text":
+        case "json_object":
+            return ANY_OBJECT
+        case "json_schema" if body.response_format and body.response_format.json_schema:
+            return json.dumps(body.response_format.json_schema.schema_)
+        case "json_schema":
+            raise InvalidRequest("response_format.json_schema is missing.", param="response_format.json_schema")
+        case _:
+            return None
 
 
 def _role(role: str) -> Role:
@@ -176,3 +192,8 @@ def _place(loc: tuple[int | str, ...]) -> str:
         elif step[:1].islower() and step not in ("str", "int", "float", "bool") and "[" not in step:
             place += f".{step}" if place else step
     return place
+
+
+def as_shown(shape: type[Body]) -> dict[str, Any]:
+    """How /docs shows the body: it is read by hand, so that every fault of it is told in one way."""
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": shape.model_json_schema()}}}}

@@ -13,23 +13,26 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from engine.errors import EngineError, InvalidRequest
-from engine.job import Job, Update
+from engine.job import Update
 from engine.types import ChatRequest, Message
-from ui.api.answers import EventStream, trouble_of, whole_answer
+from ui.api.answers import Answer, EventStream, trouble_of, whole_answers
+from ui.api.bodies import SimpleBody
+from ui.api.calls import Calls
 from ui.api.errors import ApiError, as_api_error, error_headers
-from ui.api.openai import body_of, finish_reason
-from ui.api.requests import SimpleBody, read, sampling_of
+from ui.api.requests import as_shown, read, sampling_of
+from ui.api.shapes import finish_reason
 from ui.desk import Desk
 from ui.prompt import with_system_prompt
 
 BUSY = "503HOT！LLM服务器推理繁忙，请稍后再试"
 
 
-def register(desk: Desk) -> None:
-    @app.post("/", tags=["chat"], openapi_extra=body_of(SimpleBody))
+def register(desk: Desk, calls: Calls) -> None:
+    @app.post("/", tags=["chat"], openapi_extra=as_shown(SimpleBody))
     async def ask(request: Request) -> Response:
         """Ask with one prompt. `stream` true answers in server-sent events."""
         try:
+            calls.rate.take(request.state.caller)
             body = await read(request, SimpleBody)
             if not body.prompt.strip():
                 raise InvalidRequest("The prompt is empty.", param="prompt")
@@ -38,11 +41,11 @@ def register(desk: Desk) -> None:
             asked = ChatRequest(
                 messages=messages, sampling=sampling_of(body), person=caller.person, source="api", id=id
             )
-            job = await desk.service.submit(asked)
+            (answer,) = answers = await calls.answers(request, body, [asked])
             if body.stream:
-                return EventStream(desk.service, job, lambda update: pieces(job, update))
-            await whole_answer(desk.service, job, request.receive)
-            return JSONResponse(shape(job.text, 200))
+                return EventStream(desk.service, answers, Pieces(answer))
+            await whole_answers(desk.service, answers, request.receive)
+            return JSONResponse(shape(answer.text, 200))
         except (EngineError, ApiError) as error:
             return JSONResponse(failed(error), as_api_error(error).status, error_headers(error))
 
@@ -57,9 +60,17 @@ def failed(error: EngineError | ApiError) -> dict[str, Any]:
     return {**shape(BUSY if told.code == "queue_full" else str(told), told.status), "error": about}
 
 
-def pieces(job: Job, update: Update) -> list[str]:
-    frames = [{"response": text} for text in update.deltas]
-    if update.status.final:
-        trouble = trouble_of(update, job.id)
-        frames.append(failed(trouble) if trouble else {**shape(job.text, 200), "finish_reason": finish_reason(update)})
-    return [json.dumps(frame, ensure_ascii=False) for frame in frames]
+class Pieces:
+    """The frames of a streamed answer."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer, self.done = answer, False
+
+    def __call__(self, number: int, update: Update) -> list[str]:
+        frames: list[dict[str, Any]] = [{"response": text} for text in update.deltas]
+        if update.status.final:
+            self.done = True
+            trouble = trouble_of(update, self.answer.id)
+            whole = {**shape(self.answer.text, 200), "finish_reason": finish_reason(update)}
+            frames.append(failed(trouble) if trouble else whole)
+        return [json.dumps(frame, ensure_ascii=False) for frame in frames]

@@ -8,11 +8,12 @@ from loguru import logger
 
 from engine.errors import EngineError, InvalidRequest
 from engine.types import ChatRequest, Exchange, Sampling
+from ui.components.attachments import question_of
 from ui.components.composer import LONGEST_MESSAGE, Composer
 from ui.components.hub import Hub
 from ui.components.preferences import Chosen
 from ui.components.prompt import messages_for
-from ui.components.refusals import not_taken, refusal
+from ui.components.refusals import not_taken, refusal, waits
 from ui.components.turns import answered
 from ui.desk import Desk
 from ui.i18n import Language
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 TITLE_LENGTH = 60  # characters of the first question that become the conversation's title
 
-Refused = Callable[[str, bool], None]  # told why, and whether to try again
+Refused = Callable[[str, bool, bool], None]  # told why, whether to try again, and whether it is only full
 
 
 class Asking:
@@ -34,7 +35,7 @@ class Asking:
 
     async def ask(self, fields: dict[str, Any]) -> None:
         """What the composer sends: the next question of the branch that is shown."""
-        text, nonce = str(fields.get("text", "")), str(fields.get("nonce", ""))[:64]
+        text, nonce = question_of(fields), str(fields.get("nonce", ""))[:64]
         if not text.strip():
             return
 
@@ -46,7 +47,10 @@ class Asking:
             taken = partial(self._composer.taken, nonce)
             await self.submit(text, self._view.shown.path, nonce=nonce, taken=taken)
 
-        await self.once(nonce, ask, lambda sentence, retry: self._composer.refused(nonce, sentence, retry=retry))
+        def refused(sentence: str, retry: bool, full: bool) -> None:
+            self._composer.refused(nonce, sentence, retry=retry, when_free=full)
+
+        await self.once(nonce, ask, refused)
 
     async def ask_again(self, ask: Callable[[], Awaitable[None]]) -> None:
         """Ask what needs no text from the composer; not while something of the conversation is being answered."""
@@ -55,7 +59,7 @@ class Asking:
             self.check_free()
             await ask()
 
-        await self.once("", alone, lambda sentence, _: self._composer.refused("", sentence, retry=False))
+        await self.once("", alone, lambda sentence, *_: self._composer.refused("", sentence, retry=False))
 
     async def once(self, nonce: str, ask: Callable[[], Awaitable[None]], refused: Refused) -> None:
         """Run `ask` unless this question was taken already, or one is being taken; tell what stands in its way."""
@@ -68,10 +72,10 @@ class Asking:
                     raise self._another()
                 await ask()
         except EngineError as error:
-            refused(refusal(error, self._say), not isinstance(error, InvalidRequest))
+            refused(refusal(error, self._say), not isinstance(error, InvalidRequest), waits(error))
         except Exception as error:
             logger.opt(exception=error).error("a question could not be taken")
-            refused(not_taken(self._say, bool(self._desk.store.exchanges.health())), True)
+            refused(not_taken(self._say, bool(self._desk.store.exchanges.health())), True, False)
         finally:
             self._busy = False
 

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nicegui import background_tasks
 from nicegui.events import GenericEventArguments
@@ -18,20 +18,19 @@ from ui.auth import Visitor
 from ui.components.asking import Asking
 from ui.components.composer import Composer
 from ui.components.conversations import Conversations
+from ui.components.drafting import Drafting
+from ui.components.guarded import Fields, Handler, guarded
 from ui.components.hub import Hub
 from ui.components.preferences import Preferences, read_choice
 from ui.components.shown import Shown
 from ui.components.sidebar import Sidebar
-from ui.components.thread import Thread
+from ui.components.thread import Rating, Thread
 from ui.components.turn_actions import TurnActions
 from ui.desk import Desk
 from ui.i18n import Language
 
 if TYPE_CHECKING:
     from storage.records import Conversation
-
-Fields = dict[str, Any]
-Handler = Callable[[Fields], Awaitable[None]]
 
 
 class ChatView:
@@ -53,11 +52,14 @@ class ChatView:
         self.say = say
         self._desk, self._hub = desk, hub
         self._sidebar, self._thread, self._composer, self._preferences = sidebar, thread, composer, preferences
+        self.on_ended: Callable[[Job], None] = lambda job: None  # told of every answer of the person's that has ended
         self.asking = Asking(self, desk, hub, composer)
         self._minded: dict[str, asyncio.Task[None]] = {}  # by id of the person's jobs, whichever conversation is shown
         for event, handler in self.list.handlers():
             sidebar.on(event, self._guarded(handler))
         sidebar.on("open", self._guarded(self._visit))
+        for event, handler in Drafting(desk, composer, say, self.shown).handlers():
+            composer.on(event, self._guarded(handler))
         composer.on("ask", self._guarded(self.asking.ask))
         composer.on("stop", self._guarded(self._stop))
         thread.on("stop", self._guarded(self._stop))
@@ -70,11 +72,7 @@ class ChatView:
         preferences.on("save", self._guarded(self._configure))
 
     def _guarded(self, handler: Handler) -> Callable[[GenericEventArguments], Awaitable[None]]:
-        async def handle(event: GenericEventArguments) -> None:
-            if self._desk.auth.allowed(self.visitor) and isinstance(event.args, dict):
-                await handler(event.args)
-
-        return handle
+        return guarded(self._desk, self.visitor, handler)
 
     # --- the page's life ---
 
@@ -107,6 +105,7 @@ class ChatView:
             async with aclosing(job.follow()) as updates:
                 async for _ in updates:
                     pass
+            self.on_ended(job)
         finally:
             del self._minded[job.id]
         await self.list.refresh()
@@ -131,6 +130,9 @@ class ChatView:
         self.shown.conversation = replace(self.shown.conversation, title=title)
         self._thread.named(self.shown.id, title)
 
+    def rated(self, rating: Rating) -> None:
+        self._thread.rated([rating])
+
     def show_service(self) -> None:
         """Say what the server can do at present, and which settings hold."""
         service, say = self._desk.service, self.say
@@ -138,7 +140,10 @@ class ChatView:
         sentences = {
             "ready": "",
             "loading": say("The model is loading. You can write already; it answers when it is ready."),
-            "draining": say("The server is about to restart. Running answers are finished first."),
+            "stalled": say("Answers are slower than usual at the moment."),
+            "paused": service.intake.note or say("No questions are taken at the moment. You can write already."),
+            "draining": service.intake.note
+            or say("The server is about to restart. Running answers are finished first."),
             "failed": say("The model cannot answer at present: {reason}", reason=reason),
         }
         loading = service.loading if kind == "loading" else None

@@ -31,10 +31,7 @@ class Preferences(Element, component="preferences.js"):
 
     def values(self, chosen: Chosen, system_prompt: str, max_tokens: int) -> None:
         """Show what was chosen, and as hints what holds where nothing was."""
-        own, standard = chosen.sampling or Sampling(), Sampling()
-        given = {
-            name: "" if getattr(own, name) == getattr(standard, name) else str(getattr(own, name)) for name in _NUMBERS
-        }
+        given, standard = given_values(chosen.sampling), Sampling()
         defaults = {name: str(getattr(standard, name)) for name in ("temperature", "top_p")}
         self.run_method(
             "values",
@@ -49,6 +46,12 @@ class Preferences(Element, component="preferences.js"):
 
     def saved(self) -> None:
         self.run_method("saved")
+
+
+def given_values(sampling: Sampling | None) -> dict[str, str]:
+    """What stands in the fields of these values: "" where it is the standard one."""
+    own, standard = sampling or Sampling(), Sampling()
+    return {name: "" if getattr(own, name) == getattr(standard, name) else str(getattr(own, name)) for name in _NUMBERS}
 
 
 def read_choice(fields: dict[str, Any], say: Language) -> Chosen:

@@ -1,11 +1,13 @@
 """Why a question was not taken, in the reader's words. Knows the errors and their figures, nothing of pages."""
 
-from engine.errors import ContextOverflow, EngineError
+from engine.errors import ContextOverflow, EngineError, NotReady
 from ui.i18n import Language
 
 
 def refusal(error: EngineError, say: Language) -> str:
     """A friendly sentence. The message itself is still in the box, and the sentence counts on that."""
+    if isinstance(error, NotReady) and error.note:  # an administrator's own words
+        return say("{note} Your message stays here.", note=error.note)
     wait = say.span(error.retry_after_s) if error.retry_after_s and error.retry_after_s >= 1 else say.span(1)
     match error.code:
         case "queue_full":
@@ -14,12 +16,16 @@ def refusal(error: EngineError, say: Language) -> str:
             return say("You have as many questions running as one person may have. Try again when one has ended.")
         case "model_loading":
             return say("The model is still loading. Your message stays here; try again in a moment.")
+        case "paused":
+            return say("No questions are taken at the moment. Your message stays here; try again in a few minutes.")
         case "draining":
             return say("The server is about to restart. Your message stays here; try again in a minute.")
         case "engine_failed":
             return say("The model cannot answer at present. Please tell the people who run this server.")
         case "log_failed":
             return say("Answers cannot be logged at present, so none are given. Please tell those who run this server.")
+        case "storage_unavailable":
+            return not_taken(say, trouble=True)
     if isinstance(error, ContextOverflow):
         return say(
             "This message is too long: with what must go with it, it has {tokens} tokens, and the model reads {limit}.",
@@ -27,6 +33,11 @@ def refusal(error: EngineError, say: Language) -> str:
             limit=say.number(error.limit),
         )
     return str(error)
+
+
+def waits(error: EngineError) -> bool:
+    """Whether it is only a free place that is missing, for which a question can wait."""
+    return error.code in ("queue_full", "user_limit")
 
 
 def not_taken(say: Language, trouble: bool) -> str:

@@ -43,6 +43,11 @@ class Shown:
     def id(self) -> str:
         return self.conversation.id if self.conversation else ""
 
+    @property
+    def ids(self) -> list[str]:
+        """The ids of all exchanges of the conversation, on whichever branch."""
+        return list(self.tree)
+
     async def open(self, conversation_id: str, user_id: str, *, push: bool = False) -> bool:
         """Show a conversation; somebody else's is one that does not exist. False: another was opened meanwhile."""
         self.opened += 1
@@ -50,15 +55,22 @@ class Shown:
         try:
             conversation = await store.get(conversation_id, user_id) if conversation_id else None
             exchanges = await store.exchanges(conversation.id, user_id) if conversation else []
+            chosen = await self._chosen(conversation, user_id)
         except BaseException:
             self._settled = max(self._settled, opening)
             raise
         if opening != self.opened:
             return False
         self.conversation = conversation
-        self.chosen = Chosen(conversation.system_prompt, conversation.sampling) if conversation else Chosen()
+        self.chosen = chosen
         self.tree = {exchange.id: exchange for exchange in exchanges}
         return await self.show(push=push, missing=bool(conversation_id and not conversation), before=before)
+
+    async def _chosen(self, conversation: "Conversation | None", user_id: str) -> Chosen:
+        """The conversation's settings; a new one has what the person chose for new ones."""
+        if conversation:
+            return Chosen(conversation.system_prompt, conversation.sampling)
+        return Chosen(*await self._desk.store.users.defaults(user_id))
 
     async def show(self, *, push: bool = False, missing: bool = False, before: list[Job] | None = None) -> bool:
         """Send the whole branch, and follow what is being answered on it.

@@ -2,7 +2,7 @@
 // the server; everything else is text. Knows nothing of sockets but whether there is one.
 //
 // Methods that the server calls: load(view), put(turn), stream(part), ticket(place), mark(id),
-// named(id, title), service(state), notEdited(refusal).
+// named(id, title), service(state), notEdited(refusal), rated(ratings).
 
 import { More, Question, Versions } from "qdesk-turn";
 
@@ -67,17 +67,25 @@ const Answer = {
       bar.className = "code-bar";
       const language = document.createElement("span");
       language.textContent = pre.dataset.language || "";
-      const button = document.createElement("button");
-      button.type = "button";
-      button.textContent = this.texts.copy;
-      button.setAttribute("aria-label", this.texts.copyCode);
-      button.addEventListener("click", async () => {
+      const wrap = this.barButton(this.texts.wrap, this.texts.wrapCode, () => {
+        wrap.setAttribute("aria-pressed", pre.classList.toggle("wrapped"));
+      });
+      wrap.setAttribute("aria-pressed", "false");
+      const button = this.barButton(this.texts.copy, this.texts.copyCode, async () => {
         await copy(pre.textContent);
         flash(button, this.texts.copied);
       });
-      bar.append(language, button);
+      bar.append(language, wrap, button);
       pre.replaceWith(frame);
       frame.append(bar, pre);
+    },
+    barButton(text, label, act) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = text;
+      button.setAttribute("aria-label", label);
+      button.addEventListener("click", act);
+      return button;
     },
     text() {
       return this.$el.innerText;
@@ -88,7 +96,7 @@ const Answer = {
 export default {
   components: { Answer, More, Question, Versions },
   props: { texts: Object, locale: String, examples: Array },
-  emits: ["stop", "regenerate", "goOn", "version", "edit", "remove", "fork", "lost", "visit"],
+  emits: ["stop", "regenerate", "goOn", "version", "edit", "remove", "fork", "lost", "visit", "loaded"],
   template: `
 <section class="thread" :aria-label="texts.conversation">
   <header class="thread-bar">
@@ -139,6 +147,8 @@ export default {
             <Versions :ids="turn.versions" :id="turn.id" :label="texts.answerVersions" :previous="texts.previousVersion" :next="texts.nextVersion" @go="version($event, index, '.answer-actions')"/>
             <button v-if="turn.source" type="button" class="quiet-button copy-answer" @click="copyAnswer($event, turn)">{{ texts.copy }}</button>
             <button v-if="!turn.note?.retry" type="button" class="quiet-button regenerate" @click="regenerate(turn)">{{ texts.regenerate }}</button>
+            <span class="thumbs"><button v-for="[value, label] in [[1, texts.good], [-1, texts.bad]]" type="button" class="icon-button thumb" :aria-label="label" :title="label" :aria-pressed="ratings[turn.id]?.rating === value" @click="rate($event, turn, value)">
+              <svg viewBox="0 0 20 20" aria-hidden="true"><path :d="thumb(value)"/></svg></button></span>
             <button v-if="turn.details.length" type="button" class="quiet-button" :aria-expanded="opened === turn.id" @click="toggle(turn)">{{ texts.details }}</button>
             <More :texts="texts" @pick="pick($event, turn)"/>
           </div>
@@ -147,7 +157,7 @@ export default {
       </li>
     </ol>
   </div>
-  <button type="button" class="to-the-end" v-show="!stuck" @click="toTheEnd">
+  <button type="button" class="to-the-end" v-show="!stuck && view.turns.length" @click="toTheEnd">
     <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M10 4v12M5 11l5 5 5-5"/></svg>{{ texts.toTheEnd }}</button>
   <div class="visually-hidden" role="status" aria-live="polite">{{ said }}</div>
 </section>`,
@@ -158,6 +168,7 @@ export default {
     connected: true,
     stuck: true,
     said: "",
+    ratings: {}, // what the reader thinks of answers, by turn
     opened: "", // the turn whose figures are shown
     editing: "", // the turn whose question is being edited
     refused: null, // why an edited question was not taken
@@ -198,6 +209,10 @@ export default {
         this.focusAgain();
       });
       this.address(view);
+      if (view.turns.length) this.$emit("loaded", {});
+    },
+    rated(ratings) {
+      for (const given of ratings) this.ratings[given.id] = given;
     },
     put(turn) {
       const index = this.view.turns.findIndex((other) => other.id === turn.id || (turn.goes_on && other.id === turn.goes_on));
@@ -270,13 +285,24 @@ export default {
       if (what === "with") window.dispatchEvent(new CustomEvent("qdesk:settings", { detail: { regenerate: turn.id } }));
       else this.$emit(what, { id: turn.id });
     },
-    editLast() {
+    editLast(event) {
       const last = this.view.turns.at(-1);
-      if (last) this.editing = last.id;
+      if (!last) return;
+      event.preventDefault(); // else the composer takes the question back
+      this.editing = last.id;
     },
     toggle(turn) {
       this.opened = this.opened === turn.id ? "" : turn.id;
       this.$nextTick(this.follow);
+    },
+    rate(event, turn, rating) {
+      const detail = { id: turn.id, rating, given: this.ratings[turn.id], button: event.currentTarget };
+      window.dispatchEvent(new CustomEvent("qdesk:feedback", { detail }));
+    },
+    thumb(value) {
+      return value === 1
+        ? "M3.5 9h3v7.5h-3zM6.5 9l3.2-6c1.3 0 2 1 1.7 2.3L10.8 8h4.7c.9 0 1.5.8 1.3 1.7l-1.3 5.5c-.2.8-.8 1.3-1.6 1.3H6.5"
+        : "M3.5 11h3V3.5h-3zM6.5 11l3.2 6c1.3 0 2-1 1.7-2.3L10.8 12h4.7c.9 0 1.5-.8 1.3-1.7l-1.3-5.5c-.2-.8-.8-1.3-1.6-1.3H6.5";
     },
     async copyAnswer(event, turn) {
       const button = event.currentTarget;

@@ -24,6 +24,8 @@ class Turn(TypedDict):
     id: str
     goes_on: str  # id of the turn in whose place this one is shown, because it goes on with its answer; "" for none
     question: str
+    asked: str  # the question without its files
+    files: list[dict[str, str]]  # name and text
     status: str
     final: bool
     begun: bool  # some of the answer is there
@@ -40,6 +42,15 @@ class Turn(TypedDict):
     details: list[tuple[str, str]]
 
 
+class Rating(TypedDict):
+    """What the reader thinks of an answer."""
+
+    id: str  # of the exchange
+    rating: int  # 1, -1, or 0 for none any more
+    reason: str
+    comment: str
+
+
 class View(TypedDict):
     id: str  # "" for a conversation that does not exist yet
     title: str
@@ -51,7 +62,7 @@ class View(TypedDict):
 
 class Thread(Element, component="thread.js", esm={"qdesk-turn": "turn"}):
     """Emits stop, regenerate, goOn, version, remove, fork, lost (all with the id of an exchange), visit (of a
-    conversation), and edit {id, text, nonce}."""
+    conversation), edit {id, text, nonce}, and loaded."""
 
     def __init__(self, say: Language) -> None:
         super().__init__()
@@ -92,6 +103,10 @@ class Thread(Element, component="thread.js", esm={"qdesk-turn": "turn"}):
         """What the server can do at present: `ready`, `loading`, `draining` or `failed`, and which model answers."""
         self.run_method("service", {"kind": kind, "text": text, "model": model, "done": done, "total": total})
 
+    def rated(self, ratings: list[Rating]) -> None:
+        """Mark the thumbs of these answers."""
+        self.run_method("rated", ratings)
+
     def named(self, id: str, title: str) -> None:
         """The conversation shown has got its id and title."""
         self.run_method("named", id, title)
@@ -120,12 +135,17 @@ def _texts(say: Language) -> dict[str, str]:
         "soon": say("any moment now"),
         "leave": say("Leave"),
         "reading": say("Reading your message"),
+        "attached": say("Attached file"),
         "retry": say("Try again"),
         "regenerate": say("Regenerate"),
         "copy": say("Copy"),
         "copyCode": say("Copy this code"),
+        "wrap": say("Wrap"),
+        "wrapCode": say("Wrap the lines of this code"),
         "copied": say("Copied"),
         "details": say("Details"),
+        "good": say("Good answer"),
+        "bad": say("Bad answer"),
         "regenerateWith": say("Regenerate with other settings"),
         "goOn": say("Continue"),
         "fork": say("Branch into a new chat"),

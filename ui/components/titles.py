@@ -48,7 +48,7 @@ class Titles:
         try:
             while self._wanted:
                 await asyncio.sleep(LOOK_EVERY_S)
-                was_idle, idle = idle, self._desk.service.spare.idle and self._desk.service.trouble() is None
+                was_idle, idle = idle, self._desk.service.spare.idle and self._desk.service.intake.trouble() is None
                 if was_idle and idle:
                     await self._make(*next(iter(self._wanted.items())))
         finally:

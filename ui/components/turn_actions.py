@@ -48,7 +48,7 @@ class TurnActions:
             self._view.asking.check_free()
             await self._view.asking.submit(text, self._view.shown.above(exchange), nonce=nonce)
 
-        await self._view.asking.once(nonce, ask, lambda sentence, _: self._thread.not_edited(nonce, sentence))
+        await self._view.asking.once(nonce, ask, lambda sentence, *_: self._thread.not_edited(nonce, sentence))
 
     async def regenerate(self, fields: Fields) -> None:
         """Ask again what this exchange asked, with the settings as they are now: a new version beside it."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from engine.types import Exchange, Status
+from ui.components.attachments import split_files
 from ui.components.thread import Note, Turn
 from ui.i18n import Language
 
@@ -93,10 +94,13 @@ def first_read(path: list[Exchange]) -> str:
 
 def turn(exchange: Exchange, tree: Tree, say: Language, html: str | None) -> Turn:
     """An exchange with its answer as HTML (None: the browser has it)."""
+    asked, files = split_files(exchange.prompt)
     return Turn(
         id=exchange.id,
         goes_on=exchange.parent_id or "" if exchange.opening else "",
         question=exchange.prompt,
+        asked=asked,
+        files=[{"name": file.name, "text": file.text} for file in files],
         status=exchange.status.value,
         final=exchange.status.final,
         begun=bool(exchange.whole_answer),
@@ -157,9 +161,18 @@ def details(exchange: Exchange, say: Language) -> list[tuple[str, str]]:
     if first and finished and exchange.completion_tokens > 1 and finished > first:
         speed = (exchange.completion_tokens - 1) / _seconds(first, finished)
         rows.append((say("Tokens per second"), say.number(speed, 1)))
+    if ended := ending(exchange, say):
+        rows.append((say("Ended"), ended))
     if exchange.finished_at:
         rows.append((say("Model"), " · ".join(filter(None, [exchange.model, exchange.quantization]))))
     return rows
+
+
+def ending(exchange: Exchange, say: Language) -> str:
+    """Why an answer ends where it does: the finish reason in a few words; "" where a note says it already."""
+    if exchange.status is Status.DONE:
+        return say("at its greatest length") if exchange.finish_reason == "length" else say("by itself")
+    return say("stopped by you") if exchange.status is Status.STOPPED else ""
 
 
 def _seconds(earlier: datetime, later: datetime) -> float:

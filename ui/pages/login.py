@@ -1,10 +1,11 @@
-"""Signing in, making the first administrator, signing out: plain forms, so that the session begins with a fresh cookie.
+"""Signing in and out, the first administrator, invitations: plain forms, so that a session begins with a fresh cookie.
 
 A form on a page without a session carries a token too: the seal of a random cookie that came with the form.
 """
 
 import secrets
 from html import escape
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from nicegui import app
@@ -14,9 +15,14 @@ from starlette.responses import RedirectResponse, Response
 from ui.accounts import name_trouble, password_trouble
 from ui.auth import SignInFailed, TooManyTries
 from ui.desk import Desk
-from ui.forms import document, field, hidden, notice, read_form
+from ui.forms import banner, document, field, hidden, notice, read_form
 from ui.guard import COOKIE, own_path
 from ui.i18n import LANGUAGES, Language, language, preferred
+from ui.invitations import accept, invitation
+from ui.passwords import TooManyHashes
+
+if TYPE_CHECKING:
+    from storage.records import Invite
 
 FORM_COOKIE = "qdesk_form"
 
@@ -51,8 +57,10 @@ def register(desk: Desk) -> None:
         request: Request, *, trouble: str = "", name: str = "", next: str = "/", status: int = 200
     ) -> Response:
         say, (cookie, token) = say_to(request), sealed(request)
+        up = desk.board.now
+        above = (banner(up.text, up.level) if up else "") + notice(trouble)
         body = (
-            f'{notice(trouble)}<form method="post" action="/login">{hidden("form_token", token)}{hidden("next", next)}'
+            f'{above}<form method="post" action="/login">{hidden("form_token", token)}{hidden("next", next)}'
             + field(say("Name"), "name", value=name, complete="username", more="maxlength=64 autofocus")
             + field(say("Password"), "password", kind="password", complete="current-password", more="maxlength=200")
             + f'<button type="submit">{escape(say("Sign in"))}</button></form>{_languages(say, next)}'
@@ -122,6 +130,59 @@ def register(desk: Desk) -> None:
         if user is None:
             return setup_closed(request)
         return signed_in("/", await auth.start_session(user, request.headers.get("user-agent", "")))
+
+    def invite_page(
+        request: Request, token: str, known: "Invite", *, trouble: str = "", name: str = "", status: int = 200
+    ) -> Response:
+        say, (cookie, form_token) = say_to(request), sealed(request)
+        fixed = "readonly" if known.name else "autofocus"
+        about = say("{name} invites you to Qdesk. Choose how you will sign in.", name=known.invited_by)
+        body = (
+            f'<p>{escape(about)}</p>{notice(trouble)}<form method="post" action="/invite">'
+            + hidden("form_token", form_token)
+            + hidden("token", token)
+            + field(say("Name"), "name", value=known.name or name, complete="username", more=f"maxlength=64 {fixed}")
+            + field(say("Password"), "password", kind="password", complete="new-password", more="maxlength=200")
+            + field(say("Password again"), "again", kind="password", complete="new-password", more="maxlength=200")
+            + f'<button type="submit">{escape(say("Make the account"))}</button></form>'
+        )
+        return with_form_cookie(document(say, say("Welcome to Qdesk"), body, status=status), cookie)
+
+    def invite_over(request: Request) -> Response:
+        say = say_to(request)
+        text = say("This invitation was used already, or is too old. Please ask for a new one.")
+        body = f'{notice(text)}<p><a href="/login">{escape(say("Sign in"))}</a></p>'
+        return document(say, say("Welcome to Qdesk"), body, status=403)
+
+    @app.get("/invite", include_in_schema=False)
+    async def show_invite(request: Request) -> Response:
+        token = request.query_params.get("token", "")
+        known = await invitation(desk, token)
+        return invite_page(request, token, known) if known else invite_over(request)
+
+    @app.post("/invite", include_in_schema=False)
+    async def take_invite(request: Request) -> Response:
+        say, form = say_to(request), await read_form(request)
+        token, name, password = form.get("token", ""), form.get("name", "").strip(), form.get("password", "")
+        known = await invitation(desk, token)
+        if known is None or not own_form(request, form):
+            return invite_over(request)
+        name = known.name or name
+        trouble = name_trouble(say, name) or password_trouble(say, password, form.get("again", ""))
+        if trouble:
+            return invite_page(request, token, known, trouble=trouble, name=name, status=400)
+        try:
+            made = await accept(desk, token, name, password)
+        except TooManyHashes:
+            trouble = say("Many people are signing in just now. Please try again.")
+            return invite_page(request, token, known, trouble=trouble, name=name, status=429)
+        if made == "over":
+            return invite_over(request)
+        if made == "taken":
+            trouble = say("There is an account of that name already.")
+            return invite_page(request, token, known, trouble=trouble, name=name, status=409)
+        await desk.store.audit.add(made.name, "invite.accept", made.name, f"invited by {known.invited_by}")
+        return signed_in("/", await auth.start_session(made, request.headers.get("user-agent", "")))
 
     @app.post("/logout", include_in_schema=False)
     async def logout(request: Request) -> Response:

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
+from engine.backends import CacheUse, StreamLook
 from engine.errors import ContextOverflow, EngineError, NotReady
 from engine.settings import Settings
 from engine.types import ChatRequest, Done, Event, Message, Report
 
 if TYPE_CHECKING:
     from engine.backends.qwen2.loading import Engine
+    from engine.backends.qwen2.stream import Stream
 
 
 class Qwen2Backend:
@@ -25,6 +27,7 @@ class Qwen2Backend:
         self.quantization: str = settings.quantize
         self.context_tokens = self.capacity = self.weights_bytes = self.cache_bytes = 0
         self._engine: Engine | None = None
+        self._streams: dict[str, Stream] = {}  # those that are open, by request id
         self._stopped = False
 
     async def start(self, report: Report) -> None:
@@ -47,13 +50,27 @@ class Qwen2Backend:
     def count_tokens(self, messages: Sequence[Message]) -> int:
         return len(self._loaded().tokens.prompt(messages))
 
+    def tokenize(self, messages: Sequence[Message]) -> list[int]:
+        return self._loaded().tokens.prompt(messages)
+
+    def detokenize(self, tokens: Sequence[int]) -> str:
+        return self._loaded().tokens.text_of(tokens)
+
+    def check(self, request: ChatRequest) -> None:
+        if (schema := request.sampling.json_schema) is not None:
+            self._loaded().schemas.constraint(schema)
+
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         engine = self._loaded()
         prompt = await asyncio.to_thread(engine.tokens.prompt, request.messages)
         room = self.context_tokens - len(prompt)
         if room < 1:
             raise ContextOverflow(len(prompt), self.context_tokens)
-        stream = engine.worker.open(prompt, request.sampling, min(request.sampling.max_tokens or room, room))
+        schema = request.sampling.json_schema
+        constraint = None if schema is None else await asyncio.to_thread(engine.schemas.constraint, schema)
+        max_tokens = min(request.sampling.max_tokens or room, room)
+        stream = engine.worker.open(prompt, request.sampling, max_tokens, constraint)
+        self._streams[request.id] = stream
         try:
             while True:
                 event = await stream.events.get()
@@ -65,7 +82,23 @@ class Qwen2Backend:
                 if isinstance(event, Done):
                     return
         finally:
+            self._streams.pop(request.id, None)
             engine.worker.cancel(stream)
+
+    def look(self, request_id: str) -> StreamLook | None:
+        """The generation thread moves on meanwhile: single values are read, which are never torn."""
+        if (stream := self._streams.get(request_id)) is None:
+            return None
+        slot, read = stream.slot, min(stream.computed, stream.prompt_tokens)
+        return StreamLook(stream.prompt_tokens, read, stream.cached, None if slot is None else slot.index)
+
+    def cache_use(self) -> CacheUse | None:
+        if (engine := self._engine) is None:
+            return None
+        slots = engine.cache.slots
+        used = [len(slot.tokens) for slot in slots if slot.in_use]
+        kept = sum(len(slot.tokens) for slot in slots if not slot.in_use)
+        return CacheUse(sum(used), kept, len(slots) * engine.cache.capacity, len(used), len(slots))
 
     def health(self) -> str | None:
         if self._stopped:

@@ -25,16 +25,16 @@ class Slot:
 class KVCache:
     """`slots` sequences of at most `capacity` tokens each.
 
-    `keys[layer]` and `values[layer]` are [slots, kv heads, capacity, head size], bfloat16. On a CPU their pages take
-    memory only once they are written to.
+    `keys[layer]` and `values[layer]` are [slots, kv heads, capacity, head size], of the model's type. On a CPU their
+    pages take memory only once they are written to.
     """
 
-    def __init__(self, shape: Shape, slots: int, capacity: int, device: torch.device) -> None:
+    def __init__(self, shape: Shape, slots: int, capacity: int, device: torch.device, dtype: torch.dtype) -> None:
         self.capacity = capacity
-        self.bytes = slots * capacity * shape.kv_bytes
+        self.bytes = slots * slot_bytes(shape, capacity, dtype)
         size = (slots, shape.kv_heads, capacity, shape.head_size)
-        self.keys = [_zeros(size, device) for _ in range(shape.layers)]
-        self.values = [_zeros(size, device) for _ in range(shape.layers)]
+        self.keys = [_zeros(size, device, dtype) for _ in range(shape.layers)]
+        self.values = [_zeros(size, device, dtype) for _ in range(shape.layers)]
         self.slots = [Slot(index) for index in range(slots)]
         self._events = 0
 
@@ -95,8 +95,13 @@ def _usable(slot: Slot, tokens: Sequence[int]) -> int:
     return next(i for i, (old, new) in enumerate(zip(slot.tokens, tokens, strict=False)) if old != new)
 
 
-def _zeros(size: tuple[int, ...], device: torch.device) -> Tensor:
+def slot_bytes(shape: Shape, capacity: int, dtype: torch.dtype) -> int:
+    """What one slot takes when it is full."""
+    return capacity * shape.kv_numbers * dtype.itemsize
+
+
+def _zeros(size: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> Tensor:
     """Zeros; on a CPU by calloc, so that pages that nobody has written to take no memory."""
     if device.type != "cpu":
-        return torch.zeros(size, dtype=torch.bfloat16, device=device)
-    return torch.from_numpy(np.zeros(size, dtype=np.int16)).view(torch.bfloat16)
+        return torch.zeros(size, dtype=dtype, device=device)
+    return torch.from_numpy(np.zeros(size, dtype=np.int16 if dtype.itemsize == 2 else np.int32)).view(dtype)

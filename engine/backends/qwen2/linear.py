@@ -1,10 +1,11 @@
-"""The model's linears: 4-bit NormalFloat weights with double quantisation, or bfloat16 weights as they are.
+"""The model's linears: 4-bit NormalFloat weights with double quantisation, or plain weights.
 
 Knows how one weight is quantised, named in a file, and multiplied on which hardware. Knows nothing of a model's shape.
 
 bitsandbytes multiplies packed weights on CUDA and on CPUs with AVX512-BF16. Any other CPU would unpack each weight
 anew for every token (measured: a step of the 0.5B model takes ten times as long), so there each weight is unpacked
-once, to the very same numbers, where the memory allows it.
+once where the memory allows it. Such a CPU has no bfloat16 arithmetic either, so everything is computed in float32, and
+the weights lie in memory as float16 in FBGEMM's order: as exact, and half as much to read (docs/performance.md).
 """
 
 import threading
@@ -17,11 +18,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-Linear = Callable[[Tensor], Tensor]  # [rows, in] -> [rows, out], both bfloat16
+Linear = Callable[[Tensor], Tensor]  # [rows, in] -> [rows, out], both float32 if unpacked, else bfloat16
 
 BLOCK = 64  # weights that share one scale
 ROWS = 32  # the packed CPU kernel takes the outputs in groups of this size
-WIDE = 16  # rows from which float32 arithmetic pays on a CPU without bfloat16 arithmetic, the conversion included
+PIECE = 4096  # rows that are packed at once: more than that and the processor's caches are too small for it
 
 _importing = threading.Lock()
 
@@ -82,12 +83,19 @@ def load_linear(tensors: Mapping[str, Tensor], device: torch.device, *, unpack: 
     bias = tensors["bias"].to(device) if "bias" in tensors else None
     state = {part.removeprefix("weight."): tensor for part, tensor in tensors.items() if part.startswith("weight.")}
     if not state:
-        return Dense(weight, bias)
+        return unpacked(weight, bias) if unpack else Dense(weight, bias)
     library = bitsandbytes()
     quant_state = library.functional.QuantState.from_dict(state, device=device)
     if unpack:
-        return Dense(library.functional.dequantize_4bit(weight, quant_state).to(torch.bfloat16), bias)
+        return unpacked(library.functional.dequantize_4bit(weight, quant_state).to(torch.bfloat16), bias)
     return _packed(library, weight, quant_state, bias)
+
+
+def unpacked(weight: Tensor, bias: Tensor | None) -> Linear:
+    """A linear that computes in float32, whatever `weight` is stored as."""
+    if "fbgemm" in torch.backends.quantized.supported_engines:
+        return Half(weight, bias)
+    return Dense(weight.float(), None if bias is None else bias.float())
 
 
 def _packed(library: ModuleType, weight: Tensor, state: Any, bias: Tensor | None) -> Linear:
@@ -105,14 +113,33 @@ def _packed(library: ModuleType, weight: Tensor, state: Any, bias: Tensor | None
 
 
 class Dense:
-    """A linear on plain bfloat16 weights."""
+    """A linear on weights as torch has them."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self.weight, self.bias = weight, bias
-        self.widens = not has_kernel(weight.device)
 
     def __call__(self, x: Tensor) -> Tensor:
-        if self.widens and len(x) >= WIDE:
-            bias = None if self.bias is None else self.bias.float()
-            return functional.linear(x.float(), self.weight.float(), bias).to(x.dtype)
         return functional.linear(x, self.weight, self.bias)
+
+
+class Half:
+    """A linear on float16 weights in FBGEMM's order (arxiv.org/abs/2101.05615), float32 in and out.
+
+    Multiplied in float32. A bfloat16 weight of 2^-14 or more is the same number in float16; a smaller one moves by
+    2^-25 at most.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        biases = [None] * len(weight) if bias is None else bias.float().split(PIECE)
+        self._pieces = [
+            torch.ops.quantized.linear_prepack_fp16(rows.float(), offset)
+            for rows, offset in zip(weight.split(PIECE), biases, strict=False)
+        ]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if len(self._pieces) == 1:
+            return multiply(x, self._pieces[0])
+        return torch.cat([multiply(x, piece) for piece in self._pieces], -1)
+
+
+multiply: Callable[[Tensor, Any], Tensor] = torch.ops.quantized.linear_dynamic_fp16

@@ -11,10 +11,11 @@ import psutil
 import torch
 
 from engine.backends.qwen2 import linear, weights
-from engine.backends.qwen2.kvcache import KVCache
+from engine.backends.qwen2.kvcache import KVCache, slot_bytes
 from engine.backends.qwen2.model import Qwen2
 from engine.backends.qwen2.quantize import ready_folder
 from engine.backends.qwen2.ready import WEIGHTS, Shape
+from engine.backends.qwen2.schema import Schemas
 from engine.backends.qwen2.source import ModelSource, unusable
 from engine.backends.qwen2.tokens import Tokens
 from engine.backends.qwen2.worker import Worker
@@ -29,6 +30,7 @@ class Engine:
     source: ModelSource
     reason: str
     tokens: Tokens
+    schemas: Schemas
     weights_bytes: int
     cache: KVCache
     worker: Worker
@@ -45,18 +47,20 @@ def load_source(source: ModelSource, settings: Settings, report: Report) -> Engi
     torch.set_num_threads(threads := settings.threads or physical_cores())
     folder = ready_folder(source, settings.quantize, settings.models_dir, device, report)
     report(Progress("loading"))
-    unpack = settings.quantize == "nf4" and _should_unpack(folder, device)
+    unpack = _should_unpack(folder, device)
     model = Qwen2(folder, device, unpack=unpack)
     tokens = Tokens(folder)
-    cache = make_cache(model.shape, settings, device)
+    cache = make_cache(model.shape, settings, device, model.dtype)
     report(Progress("warming up"))
-    worker = Worker(model, cache, tokens, frozenset({*model.shape.end_tokens, *tokens.ends}), threads)
+    worker = Worker(
+        model, cache, tokens, frozenset({*model.shape.end_tokens, *tokens.ends}), threads, settings.lookup_tokens
+    )
     worker.start()
-    reason = source.reason + (UNPACKED if unpack else "")
-    return Engine(source, reason, tokens, model.weights_bytes, cache, worker)
+    reason = source.reason + (UNPACKED if unpack and settings.quantize == "nf4" else "")
+    return Engine(source, reason, tokens, Schemas(tokens), model.weights_bytes, cache, worker)
 
 
-UNPACKED = " This CPU cannot multiply 4-bit weights directly, so they are unpacked to bfloat16 in memory."
+UNPACKED = " This CPU cannot multiply 4-bit weights directly, so they are unpacked to float16 in memory."
 
 
 def choose_device(setting: str) -> torch.device:
@@ -75,20 +79,20 @@ def physical_cores() -> int:
     return max(1, min(allowed, psutil.cpu_count(logical=False) or allowed))
 
 
-def make_cache(shape: Shape, settings: Settings, device: torch.device) -> KVCache:
+def make_cache(shape: Shape, settings: Settings, device: torch.device, dtype: torch.dtype) -> KVCache:
     """A cache as large as the setting allows, with slots of the whole context."""
     context = min(settings.max_context_tokens, shape.context_tokens)
-    slot_bytes = context * shape.kv_bytes
+    needed = slot_bytes(shape, context, dtype)
     slots = settings.max_concurrent_requests + SPARE_SLOTS
     room = settings.kv_cache_mb << 20 or free_memory(device) // 2
-    if room < slot_bytes:
+    if room < needed:
         raise unusable(
-            f"One conversation of {context} tokens needs {slot_bytes / 2**20:.0f} MB of KV cache, and there are "
+            f"One conversation of {context} tokens needs {needed / 2**20:.0f} MB of KV cache, and there are "
             f"{room / 2**20:.0f} MB for it; lower QDESK_MAX_CONTEXT_TOKENS or raise QDESK_KV_CACHE_MB."
         )
     if settings.kv_cache_mb:
-        slots = room // slot_bytes
-    return KVCache(shape, min(slots, room // slot_bytes), context, device)
+        slots = room // needed
+    return KVCache(shape, min(slots, room // needed), context, device, dtype)
 
 
 def free_memory(device: torch.device) -> int:

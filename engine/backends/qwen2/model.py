@@ -7,6 +7,7 @@ over groups of neighbouring slots for decodes. Knows weights and tensors; nothin
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -17,7 +18,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from engine.backends.qwen2.kvcache import KVCache
-from engine.backends.qwen2.linear import Dense, Linear, load_linear
+from engine.backends.qwen2.linear import Linear, load_linear
 from engine.backends.qwen2.ready import WEIGHTS, Shape
 
 LINEAR = re.compile(r"(?P<name>.+)\.(?P<part>weight.*|bias)")  # a tensor's name
@@ -31,7 +32,7 @@ class Piece:
     slot: int
     start: int  # position of the first one
     tokens: Sequence[int]
-    logits: bool  # whether the logits after the last one are wanted
+    logits: int  # after how many of the last ones the logits are wanted
 
     @property
     def end(self) -> int:
@@ -52,11 +53,13 @@ class Qwen2:
     def __init__(self, folder: Path, device: torch.device, *, unpack: bool) -> None:
         """Map the ready folder's weights and bring them to `device`."""
         self.shape = shape = Shape.read(folder)
-        self.device = device
+        self.device, self.dtype = device, torch.float32 if unpack else torch.bfloat16
         tensors = load_file(folder / WEIGHTS)
         self.weights_bytes = sum(tensor.nbytes for tensor in tensors.values())  # as they are stored, not unpacked
 
         linears: defaultdict[str, dict[str, Tensor]] = defaultdict(dict)
+        self.embedding = tensors["embedding"].to(device)
+        linears["head"]["weight"] = self.embedding  # unless it has weights of its own
         for key, tensor in tensors.items():
             if found := LINEAR.match(key):
                 linears[found["name"]][found["part"]] = tensor
@@ -64,31 +67,35 @@ class Qwen2:
         def linear(name: str) -> Linear:
             return load_linear(linears[name], device, unpack=unpack)
 
-        self.embedding = tensors["embedding"].to(device)
-        self.layers = [
-            Layer(
-                tensors[f"layers.{i}.norm1"].to(device),
+        def norm(name: str) -> Tensor:
+            return tensors[name].to(device, self.dtype)
+
+        def layer(i: int) -> Layer:
+            return Layer(
+                norm(f"layers.{i}.norm1"),
                 linear(f"layers.{i}.qkv"),
                 linear(f"layers.{i}.o"),
-                tensors[f"layers.{i}.norm2"].to(device),
+                norm(f"layers.{i}.norm2"),
                 linear(f"layers.{i}.gate_up"),
                 linear(f"layers.{i}.down"),
             )
-            for i in range(shape.layers)
-        ]
-        self.norm = tensors["norm"].to(device)
-        self.head = linear("head") if "head" in linears else Dense(self.embedding, None)
-        self.cos, self.sin = rope_tables(shape, device)
+
+        self.norm = norm("norm")
+        with ThreadPoolExecutor(torch.get_num_threads()) as pool:  # where weights are unpacked, one thread takes long
+            head = pool.submit(linear, "head")
+            self.layers = list(pool.map(layer, range(shape.layers)))
+            self.head = head.result()
+        self.cos, self.sin = rope_tables(shape, device, self.dtype)
 
     @torch.inference_mode()
     def step(self, pieces: Sequence[Piece], cache: KVCache) -> Tensor:
         """Run all pieces, write their keys and values to the cache, and return the logits that are wanted.
 
-        They are [pieces that want logits, vocabulary] in bfloat16, in the order of the pieces; empty if none does.
+        They are [logits that are wanted, vocabulary] in the order of the pieces; empty if none are.
         """
-        batch = _Batch(pieces, self.shape, self.device)
+        batch = _Batch(pieces, self.shape.heads // self.shape.kv_heads, self.device, self.dtype)
         cos, sin = self.cos[batch.positions, None], self.sin[batch.positions, None]
-        x = self.embedding[batch.ids]
+        x = self.embedding[batch.ids].to(self.dtype)
         for layer, keys, values in zip(self.layers, cache.keys, cache.values, strict=True):
             seen = self._attention(layer.qkv(self._norm(x, layer.norm1)), cos, sin, keys, values, batch)
             x = x + layer.o(seen)
@@ -136,13 +143,13 @@ class _Prompt:
     rows: slice
     slot: int
     length: int
-    mask: Tensor | None  # [tokens, length], added to the scores; None at the beginning of a sequence
+    mask: Tensor  # [query heads of a kv head * tokens, length], added to the scores
 
 
 class _Batch:
-    """The pieces as tensors: decodes first, by slot, then the others."""
+    """The pieces as tensors: decodes first, by slot, then the others. `groups` is the query heads of each kv head."""
 
-    def __init__(self, pieces: Sequence[Piece], shape: Shape, device: torch.device) -> None:
+    def __init__(self, pieces: Sequence[Piece], groups: int, device: torch.device, dtype: torch.dtype) -> None:
         decodes = sorted((piece for piece in pieces if len(piece.tokens) == 1), key=lambda piece: piece.slot)
         prompts = [piece for piece in pieces if len(piece.tokens) > 1]
         flat = decodes + prompts
@@ -155,12 +162,16 @@ class _Batch:
         self.ids = tensor([token for piece in flat for token in piece.tokens])
         self.positions = tensor([at for piece in flat for at in range(piece.start, piece.end)])
         self.slots = tensor([piece.slot for piece in flat for _ in piece.tokens])
-        self.wanted = tensor([last[id(piece)] - 1 for piece in pieces if piece.logits])
-        self.decodes = [_decodes(rows, decodes[rows], device) for rows in neighbours(decodes)]
+        self.wanted = tensor([at for piece in pieces for at in range(last[id(piece)] - piece.logits, last[id(piece)])])
+        self.decodes = [_decodes(rows, decodes[rows], device, dtype) for rows in neighbours(decodes)]
         self.prompts = [
-            _Prompt(slice(last[id(piece)] - len(piece.tokens), last[id(piece)]), piece.slot, piece.end, mask)
+            _Prompt(
+                slice(last[id(piece)] - len(piece.tokens), last[id(piece)]),
+                piece.slot,
+                piece.end,
+                _causal_mask(piece, device, dtype).repeat(groups, 1),
+            )
             for piece in prompts
-            for mask in [_causal_mask(piece, device) if piece.start else None]
         ]
 
 
@@ -184,23 +195,23 @@ def _padding(decodes: Sequence[Piece]) -> int:
     return max(ends) * len(ends) - sum(ends)
 
 
-def _decodes(rows: slice, decodes: Sequence[Piece], device: torch.device) -> _Decodes:
+def _decodes(rows: slice, decodes: Sequence[Piece], device: torch.device, dtype: torch.dtype) -> _Decodes:
     ends = torch.tensor([piece.end for piece in decodes], device=device)
     length = max(piece.end for piece in decodes)
     mask = None
     if len(decodes) > 1:
         hidden = torch.arange(length, device=device) >= ends[:, None]
-        mask = _minus_infinity_where(hidden)[:, None, None]
+        mask = _minus_infinity_where(hidden, dtype)[:, None, None]
     return _Decodes(rows, slice(decodes[0].slot, decodes[-1].slot + 1), length, mask)
 
 
-def _causal_mask(piece: Piece, device: torch.device) -> Tensor:
+def _causal_mask(piece: Piece, device: torch.device, dtype: torch.dtype) -> Tensor:
     positions = torch.arange(piece.start, piece.end, device=device)
-    return _minus_infinity_where(torch.arange(piece.end, device=device) > positions[:, None])
+    return _minus_infinity_where(torch.arange(piece.end, device=device) > positions[:, None], dtype)
 
 
-def _minus_infinity_where(hidden: Tensor) -> Tensor:
-    return torch.zeros(hidden.shape, dtype=torch.bfloat16, device=hidden.device).masked_fill_(hidden, -torch.inf)
+def _minus_infinity_where(hidden: Tensor, dtype: torch.dtype) -> Tensor:
+    return torch.zeros(hidden.shape, dtype=dtype, device=hidden.device).masked_fill_(hidden, -torch.inf)
 
 
 def _attend_decodes(query: Tensor, keys: Tensor, values: Tensor, group: _Decodes) -> Tensor:
@@ -215,27 +226,24 @@ def _attend_decodes(query: Tensor, keys: Tensor, values: Tensor, group: _Decodes
 
 
 def _attend_prompt(query: Tensor, keys: Tensor, values: Tensor, prompt: _Prompt) -> Tensor:
-    """The query heads of one kv head are a batch that shares its keys by a stride of 0.
+    """As above, with the tokens of one sequence for rows as well, and a mask that says who sees whom.
 
     `query` is [tokens, kv heads, query heads of each, head size], and so is the result.
     """
-    groups, slot, length = query.shape[2], prompt.slot, prompt.length
+    tokens, kv_heads, groups, size = query.shape
+    slot, length = slice(prompt.slot, prompt.slot + 1), prompt.length
     seen = functional.scaled_dot_product_attention(
-        query.permute(2, 1, 0, 3),
-        keys[slot, :, :length].expand(groups, -1, -1, -1),
-        values[slot, :, :length].expand(groups, -1, -1, -1),
+        query.permute(1, 2, 0, 3).reshape(1, kv_heads, groups * tokens, size),
+        keys[slot, :, :length],
+        values[slot, :, :length],
         attn_mask=prompt.mask,
-        is_causal=prompt.mask is None,
     )
-    return seen.permute(2, 1, 0, 3)
+    return seen.view(kv_heads, groups, tokens, size).permute(2, 0, 1, 3)
 
 
-def rope_tables(shape: Shape, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Cosines and signed sines of rotary positions (arxiv.org/abs/2104.09864), [positions, head size] in bfloat16."""
+def rope_tables(shape: Shape, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Cosines and signed sines of rotary positions (arxiv.org/abs/2104.09864), [positions, head size]."""
     powers = torch.arange(0, shape.head_size, 2).float() / shape.head_size
     angles = torch.outer(torch.arange(shape.context_tokens).float(), shape.rope_theta**-powers)
     cos, sin = angles.cos(), angles.sin()
-    return (
-        torch.cat([cos, cos], -1).bfloat16().to(device),
-        torch.cat([-sin, sin], -1).bfloat16().to(device),
-    )
+    return torch.cat([cos, cos], -1).to(device, dtype), torch.cat([-sin, sin], -1).to(device, dtype)

@@ -6,14 +6,13 @@ others. Nothing half-written is ever used: the folder is made under another name
 model runs.
 """
 
-import functools
 import json
 import os
 import re
 import shutil
 import zlib
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +22,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from engine.backends.qwen2.linear import can_quantize, quantize, replaced
+from engine.backends.qwen2.linear import can_quantize, quantize
 from engine.backends.qwen2.ready import CONTROL, MANIFEST, SHAPE, TOKENIZER, WEIGHTS, Shape
 from engine.backends.qwen2.source import ModelSource, check_space, saving_to, unusable
 from engine.types import Progress, Report
@@ -86,7 +85,7 @@ def _made_aside(folder: Path) -> Iterator[Path]:
 
 def _make(source: ModelSource, method: str, folder: Path, device: torch.device, report: Report) -> None:
     report(Progress("reading the model"))
-    model, tokenizer = _load(source)
+    model, tokenizer = _load(source, report)
     shape = _shape(model.config, tokenizer.eos_token_id)
     check_space(folder, sum(weight.numel() for weight in model.parameters()) * (1 if method == "nf4" else 2))
     tensors = _tensors(model, shape, method, device, report)
@@ -100,13 +99,15 @@ def _make(source: ModelSource, method: str, folder: Path, device: torch.device, 
     (folder / MANIFEST).write_text(json.dumps({name: _checksum(folder / name, lambda _: None) for name in files}))
 
 
-def _load(source: ModelSource) -> tuple["Qwen2ForCausalLM", Any]:
+def _load(source: ModelSource, report: Report) -> tuple["Qwen2ForCausalLM", Any]:
     from transformers import AutoConfig, AutoTokenizer, GgufConfig, Qwen2ForCausalLM
     from transformers.utils import logging
 
+    from engine.backends.qwen2.gguf_reading import quickly
+
     logging.disable_progress_bar()
     gguf: dict[str, Any] = {"gguf_file": source.gguf_file} if source.gguf_file else {}
-    with _parsed_once():
+    with quickly(report):
         config = AutoConfig.from_pretrained(source.folder, **gguf)
         if config.model_type != "qwen2":
             raise unusable(
@@ -116,13 +117,6 @@ def _load(source: ModelSource) -> tuple["Qwen2ForCausalLM", Any]:
         if gguf:
             gguf["quantization_config"] = GgufConfig(dequantize=True)
         return Qwen2ForCausalLM.from_pretrained(source.folder, dtype=torch.bfloat16, **gguf), tokenizer
-
-
-def _parsed_once() -> AbstractContextManager[None]:
-    """Let a GGUF file be parsed once, not once for each of configuration, tokenizer and weights (14 s of CPU each)."""
-    import gguf
-
-    return replaced(gguf, GGUFReader=functools.cache(gguf.GGUFReader))
 
 
 def _shape(config: "Qwen2Config", tokenizer_end: int | None) -> Shape:

@@ -25,9 +25,9 @@ class Shape:
     tied: bool  # the output head has the embedding's weights
 
     @property
-    def kv_bytes(self) -> int:
-        """KV cache of one token, in bytes."""
-        return 2 * self.layers * self.kv_heads * self.head_size * 2
+    def kv_numbers(self) -> int:
+        """How many numbers the KV cache holds for one token."""
+        return 2 * self.layers * self.kv_heads * self.head_size
 
     @staticmethod
     def read(folder: Path) -> "Shape":

@@ -8,11 +8,12 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 
 from engine.backends.qwen2.kvcache import Slot
+from engine.backends.qwen2.lookup import Lookup
 from engine.backends.qwen2.sampler import Chooser
 from engine.backends.qwen2.scheduler import Sequence
 from engine.backends.qwen2.tokens import TextStream
 from engine.errors import EngineError
-from engine.types import Delta, Done, Event, FinishReason, Started
+from engine.types import Delta, Done, Event, FinishReason, Logprob, Started
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -32,7 +33,23 @@ class Stream(Sequence):
     slot: Slot | None = None
     cancelled: bool = False
     completion_tokens: int = 0
+    lookup: Lookup = field(init=False)
     _unsaid: int = 0  # tokens since the last delta
+    _logprobs: list[Logprob] = field(default_factory=list)  # of these tokens, where asked for
+
+    def __post_init__(self) -> None:
+        self.lookup = Lookup(self.tokens)
+
+    @property
+    def room(self) -> int:
+        """Tokens that the answer may still have."""
+        return self.max_tokens - self.completion_tokens
+
+    def compute(self, count: int) -> None:
+        """Note that the next tokens are in the cache now."""
+        assert self.slot
+        self.slot.tokens += self.tokens[self.computed : self.computed + count]
+        self.computed += count
 
     def take(self, token: int) -> list[Event]:
         """Go on by one token; return what there is to tell. The last event is Done if the answer ends with it."""
@@ -45,6 +62,7 @@ class Stream(Sequence):
         self.chooser.note(token)
         self.completion_tokens += 1
         self._unsaid += 1
+        self._note_logprob(token)
         shown = self.text.push(token)
         if self.text.stopped:
             return [*events, *self._end("stop", shown)]
@@ -56,9 +74,16 @@ class Stream(Sequence):
         if not text:
             return []
         said, self._unsaid = self._unsaid, 0
-        return [Delta(text, said)]
+        logprobs, self._logprobs = tuple(self._logprobs), []
+        return [Delta(text, said, logprobs)]
 
     def _end(self, reason: FinishReason, text: str) -> list[Event]:
         """The last delta, also without text, so that the deltas' tokens add up to the answer's."""
-        last = [Delta(text, self._unsaid)] if text or self._unsaid else []
+        last = [Delta(text, self._unsaid, tuple(self._logprobs))] if text or self._unsaid else []
         return [*last, Done(reason, self.prompt_tokens, self.completion_tokens, self.cached)]
+
+    def _note_logprob(self, token: int) -> None:
+        if self.chooser.told is not None:
+            logprob, likeliest = self.chooser.told
+            top = tuple((self.text.bytes_of(other), chance) for other, chance in likeliest)
+            self._logprobs.append(Logprob(self.text.bytes_of(token), logprob, top))

@@ -14,6 +14,7 @@ from tokenizers import Tokenizer
 
 from engine.backends.qwen2.ready import CONTROL, TOKENIZER
 from engine.backends.qwen2.source import unusable
+from engine.errors import InvalidRequest
 from engine.types import Message, opening
 
 START, END, END_OF_TEXT = "<|im_start|>", "<|im_end|>", "<|endoftext|>"
@@ -38,6 +39,7 @@ class Tokens:
             token["id"]: text.encode() for text, token in added.items() if not _is_control(token)
         }
         self._first_added = min(token["id"] for token in added.values())
+        self.count = max(token["id"] for token in added.values()) + 1
         self._text = Tokenizer.from_file(str(folder / TOKENIZER))
         self._newline = self.encode("\n")
 
@@ -47,13 +49,23 @@ class Tokens:
         return ids
 
     def prompt(self, messages: Sequence[Message]) -> list[int]:
-        """Tokens of a conversation and of the beginning of the assistant's turn, which a last message of the
-        assistant's belongs to: it stays open, so that the model goes on where that stops."""
+        """Tokens of a conversation and of the beginning of the assistant's turn; of a lone text, as it is.
+
+        A last message of the assistant's stays open, so that the model goes on where that stops.
+        """
+        if messages[-1].role == "text":
+            return self.encode(messages[-1].content)
         tokens = []
         text = opening(messages)
         for message in messages[:-1] if text else messages:
             tokens += [self.start, *self.encode(f"{message.role}\n{message.content}"), self.end, *self._newline]
         return [*tokens, self.start, *self.encode("assistant\n"), *self.encode(text)]
+
+    def text_of(self, tokens: Sequence[int]) -> str:
+        """The text of these tokens; bytes that are no UTF-8 become U+FFFD. Raises InvalidRequest."""
+        if any(not 0 <= token < self.count for token in tokens):
+            raise InvalidRequest(f"tokens are numbers from 0 to {self.count - 1} here.", param="tokens")
+        return b"".join(map(self.bytes_of, tokens)).decode(errors="replace")
 
     def bytes_of(self, token: int) -> bytes:
         """What the token adds to a text: nothing for control tokens, part of a character for some others."""
@@ -75,6 +87,9 @@ class TextStream:
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="ignore")
         self._held = ""
         self.stopped = False  # a stop string has come
+
+    def bytes_of(self, token: int) -> bytes:
+        return self._tokens.bytes_of(token)
 
     def push(self, token: int) -> str:
         """Take the next token and return the text that can be shown now."""

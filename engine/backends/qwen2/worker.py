@@ -8,7 +8,8 @@ import atexit
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from queue import Empty, SimpleQueue
 from typing import Protocol
 
@@ -17,8 +18,9 @@ from loguru import logger
 from torch import Tensor
 
 from engine.backends.qwen2.kvcache import KVCache
+from engine.backends.qwen2.lookup import worth_guessing
 from engine.backends.qwen2.model import Piece
-from engine.backends.qwen2.sampler import Chooser, sample
+from engine.backends.qwen2.sampler import Chooser, Constraint, sample
 from engine.backends.qwen2.scheduler import Scheduler
 from engine.backends.qwen2.stream import Stream
 from engine.backends.qwen2.tokens import TextStream, Tokens
@@ -37,10 +39,13 @@ class Model(Protocol):
 
 
 class Worker:
-    def __init__(self, model: Model, cache: KVCache, tokens: Tokens, ends: frozenset[int], threads: int) -> None:
+    def __init__(
+        self, model: Model, cache: KVCache, tokens: Tokens, ends: frozenset[int], threads: int, lookahead: int
+    ) -> None:
         self.scheduler = Scheduler()
         self._model, self._cache, self._tokens, self._ends = model, cache, tokens, ends
         self._threads = threads  # of the CPU, for the arithmetic
+        self._lookahead = lookahead  # tokens that may be guessed for one answer in a step; 0 = none
         self._streams: list[Stream] = []  # those that have not ended, in order of arrival; the thread's own
         self._inbox: SimpleQueue[Stream | None] = SimpleQueue()  # None is only a knock
         self._outbox: defaultdict[asyncio.AbstractEventLoop, list[tuple[Stream, Event | EngineError | None]]]
@@ -61,7 +66,9 @@ class Worker:
         if self._trouble:
             raise BackendFailed(self._trouble)
 
-    def open(self, prompt: Sequence[int], sampling: Sampling, max_tokens: int) -> Stream:
+    def open(
+        self, prompt: Sequence[int], sampling: Sampling, max_tokens: int, constraint: Constraint | None = None
+    ) -> Stream:
         """Take a request in, whose prompt and answer fit the cache; called on the event loop that gets the events."""
         if trouble := self.health():
             raise NotReady(trouble, code="engine_failed")
@@ -71,7 +78,7 @@ class Worker:
             prompt_tokens=len(prompt),
             max_tokens=max_tokens,
             ends=frozenset() if sampling.ignore_eos else self._ends,
-            chooser=Chooser(sampling, prompt, max_tokens, self._model.device),
+            chooser=Chooser(sampling, prompt, max_tokens, self._model.device, constraint),
             text=TextStream(self._tokens, sampling.stop),
             loop=asyncio.get_running_loop(),
         )
@@ -135,32 +142,52 @@ class Worker:
     def _turn(self) -> None:
         """One step of everything that runs."""
         plan = self.scheduler.schedule(self._streams, self._take_slot)
-        pieces = {stream: _piece(stream, count) for stream, count in plan.items()}
-        chosen = self._compute(pieces)
-        for stream, piece in pieces.items():
-            if stream.slot:  # it is still there: the step has not failed
-                stream.computed = piece.end
-                stream.slot.tokens += piece.tokens
-        for stream, token in chosen.items():
-            self._advance(stream, token)
-
-    def _compute(self, pieces: dict[Stream, Piece]) -> dict[Stream, int | None]:
-        """Run the step and choose the tokens that follow; none if it fails."""
+        guesses = self._guesses(plan)
+        pieces = {stream: _piece(stream, count, guesses.get(stream, [])) for stream, count in plan.items()}
         if not pieces:
-            return {}
+            return
         self._step_began = began = time.monotonic()
-        asking = [stream for stream, piece in pieces.items() if piece.logits]
         try:
             logits = self._model.step(list(pieces.values()), self._cache)
-            chosen = sample(logits, [stream.chooser for stream in asking]) if asking else []
+            for stream, count in plan.items():
+                stream.compute(count)
+            self._choose({stream: piece for stream, piece in pieces.items() if piece.logits}, logits)
         except Exception as error:
             self._recover(error)
-            return {}
+            return
         self._step_began = None
-        counts = [len(piece.tokens) for piece in pieces.values()]
-        decodes = counts.count(1)
-        self.scheduler.costs.learn(decodes, sum(counts) - decodes, time.monotonic() - began)
-        return dict(zip(asking, chosen, strict=True))
+        self.scheduler.costs.learn(*_rows(pieces.values()), time.monotonic() - began)
+
+    def _guesses(self, plan: dict[Stream, int]) -> dict[Stream, list[int]]:
+        """What may come next in answers, as far as it is worth trying; nothing while a prompt is read."""
+        if not self._lookahead or any(stream.pending > 1 for stream in plan):
+            return {}
+        found = {stream: stream.lookup.guess(min(self._lookahead, stream.room - 1)) for stream in plan}
+        found = {stream: guess for stream, guess in found.items() if guess}
+        lookups = [(stream.lookup, guess) for stream, guess in found.items()]
+        length = worth_guessing(lookups, len(plan), self.scheduler.costs, self._lookahead)
+        if not length:
+            for lookup, _ in lookups:
+                lookup.forgive()
+        return {stream: guess[:length] for stream, guess in found.items()}
+
+    def _choose(self, pieces: dict[Stream, Piece], logits: Tensor) -> None:
+        """Choose the tokens that follow, and go on along each guess for as long as it is what was chosen."""
+        ends = accumulate(piece.logits for piece in pieces.values())
+        rows = {stream: end - piece.logits for (stream, piece), end in zip(pieces.items(), ends, strict=True)}
+        right = 0
+        while rows:
+            asked = logits if len(rows) == len(logits) else logits[[row + right for row in rows.values()]]
+            chosen = sample(asked, [stream.chooser for stream in rows])
+            for stream, token in zip(list(rows), chosen, strict=True):
+                self._advance(stream, token)
+                guess = pieces[stream].tokens[1:] if pieces[stream].logits > 1 else []
+                if stream.slot and right < len(guess) and guess[right] == token:
+                    stream.compute(1)
+                else:
+                    stream.lookup.learn(len(guess), right)
+                    del rows[stream]
+            right += 1
 
     def _take_slot(self, stream: Stream) -> bool:
         if taken := self._cache.take(stream.tokens):
@@ -227,16 +254,23 @@ class Worker:
     def _warm_up(self) -> None:
         """Run a prompt and a decode: bitsandbytes packs weights anew at the first use, which must not be in a hurry."""
         self._step_began = time.monotonic()
-        self._model.step([Piece(0, 0, [0, 0], logits=True)], self._cache)
-        self._model.step([Piece(0, 2, [0], logits=True)], self._cache)
+        self._model.step([Piece(0, 0, [0, 0], logits=1)], self._cache)
+        self._model.step([Piece(0, 2, [0], logits=1)], self._cache)
         self._step_began = None
 
 
-def _piece(stream: Stream, count: int) -> Piece:
+def _piece(stream: Stream, count: int, guess: list[int]) -> Piece:
     assert stream.slot
     end = stream.computed + count
-    tokens = stream.tokens[stream.computed : end]
-    return Piece(stream.slot.index, stream.computed, tokens, logits=end == len(stream.tokens))
+    tokens = stream.tokens[stream.computed : end] + guess
+    return Piece(stream.slot.index, stream.computed, tokens, logits=(end == len(stream.tokens)) + len(guess))
+
+
+def _rows(pieces: Iterable[Piece]) -> tuple[int, int]:
+    """How many rows of a step go on with answers, guesses included, and how many read prompts."""
+    found = [(piece.logits, len(piece.tokens)) for piece in pieces]
+    decodes = sum(tokens for logits, tokens in found if logits == tokens)
+    return decodes, sum(tokens for _, tokens in found) - decodes
 
 
 def _put(items: list[tuple[Stream, Event | EngineError | None]]) -> None:

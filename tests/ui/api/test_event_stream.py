@@ -10,7 +10,7 @@ from engine.types import Status
 from tests.engine.kit import UnrulyBackend, ended, question, service_on
 from tests.server import RunningServer, bearer
 from ui.api.answers import EventStream
-from ui.api.openai import Chunks
+from ui.api.shapes import ChatShape, Chunks
 
 
 async def nothing_comes() -> Message:
@@ -25,7 +25,7 @@ async def test_a_silent_stream_says_that_it_is_still_there() -> None:
     job = await service.submit(question())
     sent: asyncio.Queue[Message] = asyncio.Queue()
 
-    stream = EventStream(service, job, Chunks(job, usage=False), ping_s=0.01)
+    stream = EventStream(service, [job], Chunks(ChatShape(), [job]), ping_s=0.01)
     streaming = asyncio.create_task(stream({"type": "http"}, nothing_comes, sent.put))
     pings = 0
     while pings < 2:
@@ -47,7 +47,7 @@ async def test_a_stream_that_cannot_even_begin_ends_its_request() -> None:
         raise OSError("the connection is gone")
 
     with pytest.raises(OSError, match="gone"):
-        await EventStream(service, job, Chunks(job, usage=False))({"type": "http"}, nothing_comes, broken)
+        await EventStream(service, [job], Chunks(ChatShape(), [job]))({"type": "http"}, nothing_comes, broken)
     assert (await ended(job)).status is Status.DISCONNECTED
 
 

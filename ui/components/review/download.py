@@ -3,21 +3,25 @@
 Takes the parameters of the page's address, `format` and the reader's `zone`. Holds one piece of the list in memory.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from fastapi import HTTPException, Request
 from fastapi.responses import StreamingResponse
 from nicegui import app
 
-from engine.types import ExchangeFilter
+from engine.types import Exchange, ExchangeFilter
 from ui.auth import Visitor
-from ui.components.review.export import LINES, MEDIA_TYPES, Format, csv_head
+from ui.components.review.export import LINES, MEDIA_TYPES, NAMES, Format, People, csv_head
 from ui.components.review.query import Query, reader_zone
 from ui.desk import Desk
 
-PIECE = 200  # exchanges that are listed at once
+if TYPE_CHECKING:
+    from storage.records import Mark
+
+PIECE = 200  # exchanges that are read at once
 
 
 def register(desk: Desk) -> None:
@@ -27,11 +31,11 @@ def register(desk: Desk) -> None:
         if visitor is None or not desk.auth.allowed(visitor, "reviewer", "admin"):
             raise HTTPException(403)
         if request.query_params.get("format") not in LINES:
-            raise HTTPException(400, "There is no such format; csv and jsonl are.")
+            raise HTTPException(400, "There is no such format; csv, jsonl and chat are.")
         format = cast(Format, request.query_params["format"])
-        filter = await _filter(desk, request.query_params)
+        filter = await _filter(desk, visitor, request.query_params)
         await desk.store.audit.add(visitor.user.name, "review.export", format, _query(request.query_params).address())
-        name = f"qdesk-{datetime.now(UTC):%Y%m%d-%H%M}.{format}"
+        name = f"qdesk-{datetime.now(UTC):%Y%m%d-%H%M}.{NAMES[format]}"
         return StreamingResponse(
             _lines(desk, visitor, filter, format),
             media_type=MEDIA_TYPES[format],
@@ -47,29 +51,31 @@ def _query(parameters: Mapping[str, str]) -> Query:
     return query.closed()
 
 
-async def _filter(desk: Desk, parameters: Mapping[str, str]) -> ExchangeFilter:
+async def _filter(desk: Desk, visitor: Visitor, parameters: Mapping[str, str]) -> ExchangeFilter:
     query = _query(parameters)
+    if query.like:
+        raise HTTPException(400, "What resembles an exchange cannot be exported.")
     account = await desk.store.users.by_name(query.person) if query.person else None
     try:
         asker = query.asker(account.id if account else None)
     except LookupError:
         raise HTTPException(404, "Nobody here is called so.") from None
-    return query.filter(asker, datetime.now(UTC), reader_zone(parameters.get("zone"), None))
+    return query.filter(asker, visitor.user.id, datetime.now(UTC), reader_zone(parameters.get("zone"), None))
 
 
 async def _lines(desk: Desk, visitor: Visitor, filter: ExchangeFilter, format: Format) -> AsyncIterator[str]:
-    """The file, line by line. Ends early for somebody who loses the right to read on."""
+    """The file, a piece of the list at a time. Ends early for somebody who loses the right to read on."""
     people = {user.id: user.name for user in await desk.store.users.list()}
-    cursor, begun = None, format != "csv"
+    if format == "csv":
+        yield csv_head()
+    cursor = None
     while desk.auth.allowed(visitor, "reviewer", "admin"):
-        page = await desk.store.exchanges.search(filter, limit=PIECE, cursor=cursor)
-        for row in page.items:
-            exchange = await desk.store.exchanges.get(row.id)
-            if exchange is None:  # retention took it meanwhile
-                continue
-            if not begun:
-                begun = True
-                yield csv_head(exchange)
-            yield LINES[format](exchange, people.get(exchange.person or "", ""))
+        page = await desk.store.exchanges.read(filter, limit=PIECE, cursor=cursor)
+        marks = await desk.store.reviews.marks(exchange.id for exchange in page.items)
+        yield await asyncio.to_thread(_written, page.items, marks, people, format)
         if (cursor := page.next) is None:
             return
+
+
+def _written(exchanges: list[Exchange], marks: "Mapping[str, Mark]", people: People, format: Format) -> str:
+    return "".join(LINES[format](exchange, marks.get(exchange.id), people) for exchange in exchanges)

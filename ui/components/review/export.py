@@ -1,32 +1,49 @@
-"""Logged exchanges as JSON lines or CSV, one exchange at a time, so that a million of them need no memory.
+"""Logged exchanges as JSON lines, CSV, or chat lines for fine-tuning, one exchange at a time.
 
 The CSV opens in spreadsheet programs with Chinese intact (a byte order mark leads), and no cell can become a formula.
-Knows nothing of HTTP and of the store.
+Chat lines are {"messages": [...]} as trainers read them: what was sent, and the answer as a reviewer corrected it, else
+as it was, if it came to its end and the person did not object. Knows nothing of HTTP and of the store.
 """
 
 import csv
 import io
 import json
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Literal
 
-from engine.types import Exchange
+from engine.types import Exchange, Status
 from ui.components.review.facts import seconds, tokens_per_s
 
-Format = Literal["jsonl", "csv"]
+if TYPE_CHECKING:
+    from storage.records import Mark
 
-MEDIA_TYPES: dict[Format, str] = {"jsonl": "application/x-ndjson; charset=utf-8", "csv": "text/csv; charset=utf-8"}
+Format = Literal["jsonl", "csv", "chat"]
+People = Mapping[str, str]  # names by user id
+
+NAMES: dict[Format, str] = {"jsonl": "jsonl", "csv": "csv", "chat": "chat.jsonl"}  # how files end
+MEDIA_TYPES: dict[Format, str] = {
+    "jsonl": "application/x-ndjson; charset=utf-8",
+    "csv": "text/csv; charset=utf-8",
+    "chat": "application/x-ndjson; charset=utf-8",
+}
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")  # full-width forms too: some programs take them
 
 Cell = str | int | float | None
+COLUMNS = (
+    "id", "person", "source", "conversation_id", "parent_id", "queued_at", "status", "finish_reason", "error",
+    "prompt", "answer", "model", "quantization", "temperature", "top_p", "top_k", "repetition_penalty", "seed",
+    "max_tokens", "prompt_tokens", "cached_tokens", "completion_tokens", "queue_depth", "queue_s", "ttft_s",
+    "total_s", "tokens_per_s", "rating", "labels", "correction", "assignee", "reviewed",
+)  # fmt: skip
 
 
-def columns(exchange: Exchange, person: str) -> dict[str, Cell]:
+def columns(exchange: Exchange, mark: "Mark | None", people: People) -> dict[str, Cell]:
     """The flat part, which both formats share. Seconds; times are ISO 8601 in UTC."""
     sampling = exchange.sampling
     return {
         "id": exchange.id,
-        "person": person,
+        "person": people.get(exchange.person or "", ""),
         "source": exchange.source,
         "conversation_id": exchange.conversation_id,
         "parent_id": exchange.parent_id,
@@ -52,26 +69,46 @@ def columns(exchange: Exchange, person: str) -> dict[str, Cell]:
         "ttft_s": seconds(exchange.queued_at, exchange.first_token_at),
         "total_s": seconds(exchange.queued_at, exchange.finished_at),
         "tokens_per_s": tokens_per_s(exchange),
+        "rating": mark.rating if mark else None,
+        "labels": "; ".join(mark.labels) if mark else "",
+        "correction": mark.correction if mark else "",
+        "assignee": people.get(mark.assignee or "", "") if mark else "",
+        "reviewed": "yes" if mark and mark.done else "no",
     }
 
 
-def json_line(exchange: Exchange, person: str) -> str:
-    messages = [{"role": message.role, "content": message.content} for message in exchange.messages]
-    whole = {**columns(exchange, person), "stop": list(exchange.sampling.stop), "messages": messages}
-    return json.dumps(whole, ensure_ascii=False) + "\n"
+def json_line(exchange: Exchange, mark: "Mark | None", people: People) -> str:
+    whole = {
+        **columns(exchange, mark, people),
+        "stop": list(exchange.sampling.stop),
+        "messages": [asdict(message) for message in exchange.messages],
+    }
+    return _json({**whole, "labels": list(mark.labels) if mark else [], "reviewed": bool(mark and mark.done)})
 
 
-def csv_line(exchange: Exchange, person: str) -> str:
-    return _csv([harmless(cell) for cell in columns(exchange, person).values()])
+def chat_line(exchange: Exchange, mark: "Mark | None", people: People) -> str:
+    """ "" for an exchange that nobody should learn from."""
+    good = exchange.status is Status.DONE and exchange.finish_reason == "stop" and not (mark and mark.rating == -1)
+    answer = (mark.correction if mark else "") or (exchange.answer if good else "")
+    said = [*(asdict(message) for message in exchange.messages), {"role": "assistant", "content": answer}]
+    return _json({"messages": said}) if answer else ""
 
 
-def csv_head(exchange: Exchange) -> str:
-    return "\ufeff" + _csv(list(columns(exchange, "")))
+def csv_line(exchange: Exchange, mark: "Mark | None", people: People) -> str:
+    return _csv([harmless(cell) for cell in columns(exchange, mark, people).values()])
+
+
+def csv_head() -> str:
+    return "\ufeff" + _csv(list(COLUMNS))
 
 
 def harmless(cell: Cell) -> Cell:
     """The cell with an apostrophe before what a spreadsheet program would take for a formula."""
     return "'" + cell if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False) + "\n"
 
 
 def _csv(cells: list[Cell]) -> str:
@@ -80,4 +117,8 @@ def _csv(cells: list[Cell]) -> str:
     return line.getvalue()
 
 
-LINES: dict[Format, Callable[[Exchange, str], str]] = {"jsonl": json_line, "csv": csv_line}
+LINES: dict[Format, Callable[[Exchange, "Mark | None", People], str]] = {
+    "jsonl": json_line,
+    "csv": csv_line,
+    "chat": chat_line,
+}

@@ -44,7 +44,12 @@ def status_name(status: Status, say: Language) -> str:
 
 
 def source_name(source: Source, say: Language) -> str:
-    names = {"page": say("Chat page"), "api": say("Program (API)"), "import": say("Imported, not answered here")}
+    names = {
+        "page": say("Chat page"),
+        "api": say("Program (API)"),
+        "import": say("Imported, not answered here"),
+        "review": say("Run again in review"),
+    }
     return names[source]
 
 

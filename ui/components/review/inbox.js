@@ -6,11 +6,20 @@
 
 const OPEN_AFTER_MS = 180; // j and k may run down the list; what one rests on is opened (and written to the audit trail)
 const SEARCHING_AFTER_MS = 300;
+const EMPTY = { list: "", person: "", time: "", from: "", to: "", status: "", source: "", model: "", rating: "", label: "", text: "", like: "" };
 const SEARCHED = ".inbox-prompt, .inbox-answer, .turn-prompt, .turn .answer-text, .turn-sent pre";
 
 export default {
   template: `
-    <div :class="['inbox', { 'inbox--open': openId }]">
+    <div :class="['inbox', { 'inbox--open': openId }]" :data-open="openId" @onward="step(1)" @like="like($event.detail)" @show="open($event.detail)">
+      <nav class="inbox-lists" :aria-label="texts.lists">
+        <button v-for="list in lists" :key="list.value" type="button" :aria-pressed="!form.like && form.list === list.value" @click="chooseList(list.value)">{{ list.label }}</button>
+        <button v-if="form.like" type="button" aria-pressed="true" @click="chooseList('')">{{ texts.like }} <span aria-hidden="true">×</span></button>
+        <span v-if="!form.like" class="inbox-actions" :aria-label="texts.export" role="group">
+          <a v-for="file in files" :key="file.format" class="inbox-quiet" :href="exportAddress(file.format)" download>{{ file.label }}</a>
+        </span>
+        <button type="button" class="inbox-keys" :aria-label="texts.keys" :title="texts.keys" @click="$refs.keys.showModal()"><kbd aria-hidden="true">?</kbd></button>
+      </nav>
       <form class="inbox-filters" role="search" :aria-label="texts.filters" @submit.prevent="search" @input="touched = true">
         <label class="inbox-text">
           <span class="visually-hidden">{{ texts.search }}</span>
@@ -30,9 +39,6 @@ export default {
           </span>
         </template>
         <button v-if="filtered" type="button" class="inbox-quiet" @click="clear">{{ texts.clear }}</button>
-        <span class="inbox-actions" :aria-label="texts.export" role="group">
-          <a v-for="file in files" :key="file.format" class="inbox-quiet" :href="exportAddress(file.format)" download>{{ file.label }}</a>
-        </span>
       </form>
 
       <section ref="list" class="inbox-list" :aria-label="texts.list" :aria-busy="searching">
@@ -46,15 +52,21 @@ export default {
               <button type="button" class="inbox-row" :id="'row-' + row.id" :aria-current="row.id === openId ? 'true' : null"
                       :class="{ chosen: row.id === chosenId }" @click="open(row.id)">
                 <span class="inbox-row-top">
+                  <span v-if="row.marks.done" class="inbox-tick" :title="texts.done" :aria-label="texts.done" role="img">✓</span>
                   <span class="inbox-who">{{ row.who }}</span>
                   <span v-if="row.source === 'api'" class="inbox-tag">API</span>
                   <span v-if="row.source === 'import'" class="inbox-tag">{{ texts.imported }}</span>
+                  <span v-if="row.source === 'review'" class="inbox-tag">↻</span>
+                  <span v-if="row.marks.rating" :class="['inbox-tag', 'inbox-tag--' + row.marks.rating]">{{ texts[row.marks.rating] }}</span>
+                  <span v-if="row.marks.assignee" class="inbox-tag">→ {{ row.marks.assignee }}</span>
                   <time :datetime="row.at">{{ clock(row.at) }}</time>
                 </span>
                 <span class="inbox-prompt">{{ row.prompt }}</span>
                 <span class="inbox-row-end">
                   <span v-if="row.status !== 'done'" :class="['inbox-status', 'inbox-status--' + row.status]">{{ row.statusName }}</span>
-                  <span v-if="row.answer" class="inbox-answer">{{ row.answer }}</span>
+                  <span v-for="label in row.marks.labels" :key="label" class="inbox-tag inbox-tag--label">{{ label }}</span>
+                  <span v-if="row.snippet && !row.prompt.slice(0, 40).includes(row.snippet)" class="inbox-answer inbox-snippet">{{ row.snippet }}</span>
+                  <span v-else-if="row.answer" class="inbox-answer">{{ row.answer }}</span>
                 </span>
               </button>
             </li>
@@ -67,11 +79,18 @@ export default {
       <section ref="pane" class="inbox-pane" tabindex="-1" :aria-label="texts.opened">
         <div v-if="!openId" class="inbox-hint">
           <p>{{ texts.choose }}</p>
-          <ul>
-            <li><kbd>j</kbd><kbd>k</kbd> {{ texts.keyNext }}</li>
-            <li><kbd>/</kbd> {{ texts.keySearch }}</li>
-            <li><kbd>Esc</kbd> {{ texts.keyBack }}</li>
-          </ul>
+          <ul><li v-for="key in keys" :key="key[1]"><span><kbd v-for="name in key[0]" :key="name">{{ name }}</kbd></span> {{ key[1] }}</li></ul>
+          <div class="inbox-counts">
+            <table v-if="counts.reviewers.length">
+              <thead><tr><th>{{ texts.reviewer }}</th><th>{{ texts.todo }}</th><th>{{ texts.done }}</th></tr></thead>
+              <tbody><tr v-for="one in counts.reviewers" :key="one.name"><td>{{ one.name }}</td><td>{{ one.todo }}</td><td>{{ one.done }}</td></tr></tbody>
+            </table>
+            <table v-if="counts.labels.length">
+              <thead><tr><th>{{ texts.label }}</th><th>{{ texts.count }}</th></tr></thead>
+              <tbody><tr v-for="one in counts.labels" :key="one.name"><td><button type="button" class="inbox-tag inbox-tag--label" @click="chooseLabel(one.name)">{{ one.name }}</button></td><td>{{ one.n }}</td></tr></tbody>
+            </table>
+          </div>
+          <a v-if="retention" class="inbox-quiet" :href="retention">{{ texts.retention }}</a>
         </div>
         <p v-else-if="missing" class="inbox-note" role="status">{{ missing }}</p>
         <article v-else-if="opened" class="inbox-conversation">
@@ -120,16 +139,23 @@ export default {
           </section>
         </article>
         <p v-else class="inbox-note" role="status">{{ slow ? texts.searching : "" }}</p>
+        <div v-show="opened && !missing" class="inbox-work"><slot></slot></div>
       </section>
+      <dialog ref="keys" class="inbox-dialog" :aria-label="texts.keys" @click.self="$refs.keys.close()">
+        <h2>{{ texts.keys }}</h2>
+        <ul><li v-for="key in keys" :key="key[1]"><span><kbd v-for="name in key[0]" :key="name">{{ name }}</kbd></span> {{ key[1] }}</li></ul>
+        <button type="button" class="inbox-quiet" @click="$refs.keys.close()">{{ texts.close }}</button>
+      </dialog>
       <p class="visually-hidden" role="status" aria-live="polite">{{ said }}</p>
     </div>`,
 
-  props: { texts: Object, choices: Array, files: Array, tag: String },
+  props: { texts: Object, choices: Array, lists: Array, keys: Array, files: Array, retention: String, tag: String },
   emits: ["visit", "search", "more", "open", "sent"],
 
   data() {
     return {
-      form: { person: "", time: "", from: "", to: "", status: "", source: "", text: "" },
+      form: { ...EMPTY },
+      counts: { reviewers: [], labels: [] },
       query: "", // the list's address, as the server wrote it
       rows: [], more: false, notice: "", searching: true, loading: false, slow: false,
       chosenId: "", openId: "", opened: null, missing: "", sent: {}, copied: false, said: "",
@@ -192,7 +218,33 @@ export default {
     choose(field) {
       if (field === "time" && this.form.time === "days") return; // the days are still to be chosen
       if (field === "time") this.form.from = this.form.to = "";
+      if (field === "rating" && this.form.list === "down") this.form.list = "";
+      this.form.like = "";
+      this.addMissing(field);
       this.search();
+    },
+    chooseList(list) {
+      this.form.list = list;
+      this.form.like = "";
+      if (list === "down") this.form.rating = "";
+      this.touched = true;
+      this.search();
+    },
+    chooseLabel(label) {
+      this.form = { ...EMPTY, label };
+      this.addMissing("label");
+      this.search();
+    },
+    like(id) {
+      this.form = { ...EMPTY, like: id };
+      this.search();
+    },
+    // A label or a model that came up after the page was built can be chosen, too.
+    addMissing(field) {
+      const choice = this.choices.find((one) => one.field === field);
+      const value = this.form[field];
+      if (value && choice && ["label", "model"].includes(field) && !choice.options.some((one) => one.value === value))
+        choice.options.push({ value, label: value });
     },
     clear() {
       for (const field of Object.keys(this.form)) this.form[field] = "";
@@ -252,6 +304,15 @@ export default {
       this.sent = { ...this.sent, [id]: messages };
       this.$nextTick(() => this.highlight());
     },
+    showMarks(id, marks) {
+      const row = this.rows.find((one) => one.id === id);
+      if (row) row.marks = marks;
+      for (const label of marks.labels) {
+        const choice = this.choices.find((one) => one.field === "label");
+        if (!choice.options.some((one) => one.value === label)) choice.options.push({ value: label, label });
+      }
+    },
+    showCounts(counts) { this.counts = counts; },
     showTrouble(n, sentence) {
       if (n !== this.asked.list) return;
       this.searching = this.loading = this.more = false;
@@ -261,7 +322,9 @@ export default {
     // --- here ---
     fill(fields) {
       const days = fields.from || fields.to ? { time: "days" } : {};
-      this.form = { person: "", time: "", from: "", to: "", status: "", source: "", text: "", ...fields, ...days };
+      this.form = { ...EMPTY, ...fields, ...days };
+      this.addMissing("label");
+      this.addMissing("model");
     },
     told(list) {
       this.$nextTick(() => this.highlight());
@@ -341,12 +404,14 @@ export default {
       else turn?.scrollIntoView({ block: "start" });
     },
     key(event) {
-      if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+      if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.keyCode === 229) return;
+      if (this.$refs.keys.open) return; // Escape closes it by itself
       if (event.key === "Escape" && event.target.matches("input, select")) return event.target.blur();
       if (event.target.matches("input, select, textarea")) return;
       if (event.key === "j") this.step(1);
       else if (event.key === "k") this.step(-1);
       else if (event.key === "/") this.$refs.text.focus();
+      else if (event.key === "?") this.$refs.keys.showModal();
       else if (event.key === "Escape") return this.close();
       else return;
       event.preventDefault();

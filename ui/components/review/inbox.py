@@ -5,22 +5,31 @@ is sent has fixed keys, and text of people and models only as values.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, TypedDict, get_args
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from nicegui.element import Element
 from nicegui.events import GenericEventArguments
 
-from engine.types import Source, Status
+from ui.components.review.choices import Choice, keys, lists
 from ui.components.review.conversation import Said, View
-from ui.components.review.facts import source_name, status_name
-from ui.components.review.query import FIXED_KEY, Query
+from ui.components.review.facts import status_name
+from ui.components.review.query import Query
 from ui.i18n import Language
 
 if TYPE_CHECKING:
-    from storage.records import ExchangeRow
+    from storage.records import ExchangeRow, Mark, ReviewCounts
 
 Asked = Literal["visit", "search", "more", "open", "sent"]
 Handler = Callable[[Mapping[str, object]], Awaitable[None]]
+
+
+class Marks(TypedDict):
+    """What a row shows of the person's rating and the reviewers' work."""
+
+    rating: str  # "", "up" or "down"
+    labels: list[str]
+    assignee: str  # name
+    done: bool
 
 
 class Row(TypedDict):
@@ -32,28 +41,46 @@ class Row(TypedDict):
     statusName: str
     prompt: str
     answer: str
+    snippet: str
+    marks: Marks
 
 
 class Inbox(Element, component="inbox.js"):
     """Filters, list and opened exchange. `n` is the number that the browser gave its question."""
 
-    def __init__(self, say: Language, people: Sequence[str], handlers: Mapping[Asked, Handler]) -> None:
+    def __init__(self, say: Language, choices: "list[Choice]", handlers: Mapping[Asked, Handler]) -> None:
         super().__init__()
         self.say = say
+        self.names: Mapping[str, str] = {}  # of reviewers, by user id
         self.props["tag"] = say.tag
         self.props["texts"] = texts(say)
-        self.props["choices"] = choices(say, people)
-        self.props["files"] = [{"format": "csv", "label": "CSV"}, {"format": "jsonl", "label": "JSON lines"}]
+        self.props["keys"] = keys(say)
+        self.props["lists"] = lists(say)
+        self.props["choices"] = choices
+        self.props["files"] = [
+            {"format": "csv", "label": "CSV"},
+            {"format": "jsonl", "label": "JSON lines"},
+            {"format": "chat", "label": say("Chat lines")},
+        ]
         for name, handler in handlers.items():
-            self.on(name, _checked(handler))
+            self.on(name, checked(handler))
 
-    def show_list(self, n: int, query: Query, rows: "Sequence[ExchangeRow]", *, more: bool, notice: str = "") -> None:
+    def show_list(
+        self,
+        n: int,
+        query: Query,
+        rows: "Sequence[ExchangeRow]",
+        marks: "Mapping[str, Mark]",
+        *,
+        more: bool,
+        notice: str = "",
+    ) -> None:
         fields = query.closed().fields()
         self.run_method(
             "showList",
             n,
             {
-                "rows": [row(one, self.say) for one in rows],
+                "rows": self._rows(rows, marks),
                 "more": more,
                 "query": query.closed().address(),
                 "fields": fields,
@@ -61,8 +88,24 @@ class Inbox(Element, component="inbox.js"):
             },
         )
 
-    def show_more(self, n: int, rows: "Sequence[ExchangeRow]", *, more: bool) -> None:
-        self.run_method("showMore", n, {"rows": [row(one, self.say) for one in rows], "more": more})
+    def show_more(self, n: int, rows: "Sequence[ExchangeRow]", marks: "Mapping[str, Mark]", *, more: bool) -> None:
+        self.run_method("showMore", n, {"rows": self._rows(rows, marks), "more": more})
+
+    def show_marks(self, id: str, mark: "Mark | None") -> None:
+        """What the row of this exchange shows has changed."""
+        self.run_method("showMarks", id, marks_of(mark, self.names))
+
+    def show_counts(self, counts: "ReviewCounts") -> None:
+        people = sorted(counts.assigned.keys() | counts.done.keys(), key=lambda id: self.names.get(id, ""))
+        reviewers = [
+            {"name": self.names.get(id, "?"), "todo": counts.assigned.get(id, 0), "done": counts.done.get(id, 0)}
+            for id in people
+        ]
+        labels = sorted(counts.labels.items(), key=lambda each: (-each[1], each[0]))
+        self.run_method("showCounts", {"reviewers": reviewers, "labels": [{"name": n, "n": c} for n, c in labels]})
+
+    def _rows(self, rows: "Sequence[ExchangeRow]", marks: "Mapping[str, Mark]") -> list[Row]:
+        return [row(one, marks_of(marks.get(one.id), self.names), self.say) for one in rows]
 
     def show_opened(self, n: int, view: View) -> None:
         self.run_method("showOpened", n, view)
@@ -78,7 +121,7 @@ class Inbox(Element, component="inbox.js"):
         self.run_method("showTrouble", n, sentence)
 
 
-def _checked(handler: Handler) -> Callable[[GenericEventArguments], Awaitable[None]]:
+def checked(handler: Handler) -> Callable[[GenericEventArguments], Awaitable[None]]:
     async def handle(event: GenericEventArguments) -> None:
         if isinstance(event.args, dict):
             await handler(event.args)
@@ -86,7 +129,18 @@ def _checked(handler: Handler) -> Callable[[GenericEventArguments], Awaitable[No
     return handle
 
 
-def row(one: "ExchangeRow", say: Language) -> Row:
+def marks_of(mark: "Mark | None", names: Mapping[str, str]) -> Marks:
+    if mark is None:
+        return Marks(rating="", labels=[], assignee="", done=False)
+    return Marks(
+        rating={1: "up", -1: "down"}.get(mark.rating or 0, ""),
+        labels=list(mark.labels),
+        assignee=names.get(mark.assignee or "", ""),
+        done=mark.done,
+    )
+
+
+def row(one: "ExchangeRow", marks: Marks, say: Language) -> Row:
     return Row(
         id=one.id,
         who=who(one.user_name, say),
@@ -96,29 +150,13 @@ def row(one: "ExchangeRow", say: Language) -> Row:
         statusName=status_name(one.status, say),
         prompt=" ".join(one.prompt.split()),
         answer=" ".join(one.answer.split()),
+        snippet=one.snippet,
+        marks=marks,
     )
 
 
 def who(name: str, say: Language) -> str:
     return name or say("The fixed key")
-
-
-def choices(say: Language, people: Sequence[str]) -> list[dict[str, object]]:
-    """The select boxes: field, label, what "" means, and the options."""
-
-    def choice(field: str, label: str, any: str, options: Mapping[str, str]) -> dict[str, object]:
-        listed = [{"value": value, "label": text} for value, text in options.items()]
-        return {"field": field, "label": label, "any": any, "options": listed}
-
-    spans = {"today": say("Today"), "7d": say("7 days"), "30d": say("30 days"), "days": say("From – to")}
-    statuses = {status.value: status_name(status, say) for status in Status}
-    sources = {source: source_name(source, say) for source in get_args(Source)}
-    return [
-        choice("person", say("Person"), say("Everybody"), {FIXED_KEY: who("", say)} | {name: name for name in people}),
-        choice("time", say("Time"), say("Any time"), spans),
-        choice("status", say("Status"), say("Any status"), statuses),
-        choice("source", say("Source"), say("Any source"), sources),
-    ]
 
 
 def texts(say: Language) -> dict[str, str]:
@@ -138,9 +176,18 @@ def texts(say: Language) -> dict[str, str]:
         "end": say("That is all."),
         "opened": say("Opened exchange"),
         "choose": say("Choose an exchange to read it here."),
-        "keyNext": say("next and previous"),
-        "keySearch": say("search"),
-        "keyBack": say("back to the list"),
+        "keys": say("Keys"),
+        "close": say("Close"),
+        "lists": say("Lists"),
+        "like": say("Like an exchange"),
+        "up": say("Thumbs up"),
+        "down": say("Thumbs down"),
+        "reviewer": say("Reviewer"),
+        "todo": say("To do"),
+        "done": say("Done"),
+        "label": say("Label"),
+        "count": say("Exchanges"),
+        "retention": say("Retention and legal hold"),
         "back": say("Back"),
         "copyLink": say("Copy link"),
         "copied": say("Copied"),

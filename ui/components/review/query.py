@@ -2,7 +2,7 @@
 
     query, ignored = Query.parse({"status": "failed", "time": "7d"})
     query.address()                                    -> "status=failed&time=7d"
-    query.filter(person_id, now, zone)                 -> ExchangeFilter
+    query.filter(person_id, reader_id, now, zone)      -> ExchangeFilter
 
 Knows nothing of pages and of the store. A day is a day in the reader's time zone.
 """
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
-from typing import get_args
+from typing import Literal, get_args
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
@@ -21,18 +21,27 @@ from engine.types import ExchangeFilter, Source, Status
 SPANS = {"today": 1, "7d": 7, "30d": 30}  # days, the running one included
 MAX_TEXT = 200
 FIXED_KEY = "(fixed key)"  # stands for a person in the address, unless somebody is really called so
-_FIELDS = ("person", "time", "from", "to", "status", "source", "text", "open")
+LISTS = ("down", "cut", "waits", "open", "mine")  # thumbs-down, cut off, long waits, not reviewed, assigned to oneself
+RATINGS: dict[str, Literal[1, -1]] = {"up": 1, "down": -1}
+_FIELDS = (
+    "list", "person", "time", "from", "to", "status", "source", "model", "rating", "label", "text", "like", "open"
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
+    list: str = ""  # one of LISTS; "" is all
     person: str = ""  # the account's name, or FIXED_KEY; "" is everybody
     span: str = ""  # a key of SPANS; "" is ever, or `first` to `last`
     first: date | None = None
     last: date | None = None  # this day is included
     status: Status | None = None
     source: Source | None = None
+    model: str = ""
+    rating: str = ""  # a key of RATINGS
+    label: str = ""
     text: str = ""
+    like: str = ""  # an exchange's id: what resembles it, whatever else is set
     open: str = ""  # the opened exchange's id
 
     @classmethod
@@ -44,14 +53,19 @@ class Query:
             first, last = last, first
         span = given["time"] if given["time"] in SPANS else ""
         query = cls(
+            list=given["list"] if given["list"] in LISTS else "",
             person=given["person"],
             span=span,
             first=None if span else first,
             last=None if span else last,
             status=Status(given["status"]) if given["status"] in set(Status) else None,
             source=next((source for source in get_args(Source) if source == given["source"]), None),
+            model=given["model"],
+            rating=given["rating"] if given["rating"] in RATINGS else "",
+            label=given["label"],
             text=given["text"],
-            open=given["open"] if re.fullmatch(r"[0-9A-Za-z-]{1,64}", given["open"]) else "",
+            like=_id(given["like"]),
+            open=_id(given["open"]),
         )
         # A span and days contradict each other; the span wins without a word, as in the form.
         known = query.fields().keys() | ({"from", "to"} if span else set())
@@ -61,13 +75,18 @@ class Query:
     def fields(self) -> dict[str, str]:
         """The address's parameters, those that are set."""
         values = {
+            "list": self.list,
             "person": self.person,
             "time": self.span,
             "from": self.first.isoformat() if self.first else "",
             "to": self.last.isoformat() if self.last else "",
             "status": self.status or "",
             "source": self.source or "",
+            "model": self.model,
+            "rating": self.rating,
+            "label": self.label,
             "text": self.text,
+            "like": self.like,
             "open": self.open,
         }
         return {name: str(value) for name, value in values.items() if value}
@@ -99,11 +118,23 @@ class Query:
             return ""
         return account_id
 
-    def filter(self, asker: str | None, now: datetime, zone: tzinfo) -> ExchangeFilter:
-        """What the store is asked for."""
+    def filter(self, asker: str | None, reader: str, now: datetime, zone: tzinfo) -> ExchangeFilter:
+        """What the store is asked for by `reader`, a reviewer's user id."""
         since, until = self.bounds(now, zone)
         return ExchangeFilter(
-            person=asker, since=since, until=until, status=self.status, source=self.source, text=self.text
+            person=asker,
+            since=since,
+            until=until,
+            status=self.status,
+            source=self.source,
+            text=self.text,
+            model=self.model or None,
+            rating=-1 if self.list == "down" else RATINGS.get(self.rating),
+            label=self.label or None,
+            assignee=reader if self.list == "mine" else None,
+            reviewed=False if self.list == "open" else None,
+            cut_off=self.list == "cut",
+            long_wait=self.list == "waits",
         )
 
 
@@ -122,6 +153,10 @@ def _clean(value: object) -> str:
     if not isinstance(value, str):
         return ""
     return value.encode("utf-8", "replace").decode().replace("\0", "").strip()[:MAX_TEXT]
+
+
+def _id(text: str) -> str:
+    return text if re.fullmatch(r"[0-9A-Za-z-]{1,64}", text) else ""
 
 
 def _date(text: str) -> date | None:

@@ -1,4 +1,4 @@
-"""The administrators' pages: what happens now and the limits (/admin), accounts, and the audit trail.
+"""The administrators' pages: what happens now (/admin), what can be set, how it was, accounts, and the audit trail.
 
 Each part is a file of its own; `administrator.py` holds what all of them ask before they do anything.
 """
@@ -8,19 +8,38 @@ from nicegui import ui
 from ui.desk import Desk
 from ui.pages.admin.administrator import administration
 from ui.pages.admin.audit import AuditTrail
+from ui.pages.admin.downloads import register as register_downloads
+from ui.pages.admin.erasures import Erasures
+from ui.pages.admin.over_time import OverTime
 from ui.pages.admin.overview import Overview
 from ui.pages.admin.people import People
+from ui.pages.admin.ranges import Ranges
+from ui.pages.admin.steer import Steering
 
 
 def register(desk: Desk) -> None:
+    ranges = Ranges(desk)
+    register_downloads(desk, ranges)
+
     @ui.page("/admin")
     async def overview() -> None:
         with administration(desk, active="/admin") as admin:
             await Overview(admin).build()
 
+    @ui.page("/admin/steer")
+    async def steer() -> None:
+        with administration(desk, active="/admin/steer") as admin:
+            await Steering(admin).build()
+
+    @ui.page("/admin/history")
+    async def history() -> None:
+        with administration(desk, active="/admin/history") as admin:
+            await OverTime(admin, ranges).build()
+
     @ui.page("/admin/people")
     async def people() -> None:
         with administration(desk, active="/admin/people") as admin:
+            await Erasures(admin).build()
             await People(admin).build()
 
     @ui.page("/admin/audit")

@@ -16,13 +16,14 @@ from nicegui import ui
 from ui.auth import Visitor
 from ui.desk import Desk
 from ui.i18n import Language
+from ui.pages.admin.state import StateLine
 from ui.static_files import stylesheet
 from ui.theme import frame, heading, page_visitor, say_for
 
 
 class Administrator:
-    def __init__(self, desk: Desk, visitor: Visitor, say: Language) -> None:
-        self.desk, self.visitor, self.say = desk, visitor, say
+    def __init__(self, desk: Desk, visitor: Visitor, say: Language, state: StateLine) -> None:
+        self.desk, self.visitor, self.say, self.state = desk, visitor, say, state
         self.client = ui.context.client
 
     @property
@@ -66,7 +67,14 @@ def administration(desk: Desk, *, active: str) -> Iterator[Administrator]:
     if not desk.auth.allowed(visitor, "admin"):
         raise HTTPException(403)
     say = say_for(visitor, ui.context.client.request)
-    parts = {"/admin": say("Now"), "/admin/people": say("People"), "/admin/audit": say("Audit trail")}
+    parts = {
+        "/admin": say("Now"),
+        "/admin/steer": say("Steer"),
+        "/admin/history": say("Over time"),
+        "/admin/people": say("People"),
+        "/admin/audit": say("Audit trail"),
+        "/review/retention": say("Retention"),
+    }
     ui.add_head_html(stylesheet("admin.css"))
     with frame(desk, visitor, title=say("Server"), active="/admin") as column:
         column.classes("admin")
@@ -76,4 +84,4 @@ def administration(desk: Desk, *, active: str) -> Iterator[Administrator]:
                 link = ui.link(text, address)
                 if address == active:
                     link.props("aria-current=page")
-        yield Administrator(desk, visitor, say)
+        yield Administrator(desk, visitor, say, StateLine(desk, say))

@@ -1,4 +1,4 @@
-"""The audit trail: who did what when, newest first, by kind and by person. It can be read here and changed nowhere."""
+"""The audit trail: who did what when, newest first, by kind, person and day. Nobody can change it."""
 
 from typing import TYPE_CHECKING
 
@@ -7,6 +7,7 @@ from nicegui import ui
 from ui.components.data_table import Column, DataTable, Row
 from ui.i18n import Language
 from ui.pages.admin.administrator import Administrator
+from ui.pages.admin.audit_query import AuditQuery
 from ui.theme import heading
 
 if TYPE_CHECKING:
@@ -24,9 +25,11 @@ class AuditTrail:
     async def build(self) -> None:
         say = self.say
         heading(say("Audit trail"), 2)
-        with ui.element("div").classes("fields"):
+        with ui.element("div").classes("fields four"):
             self.action = ui.select(_kinds(say), value="", label=say("What"), on_change=self._read)
             self.actor = ui.input(say("Who"), on_change=self._read).props('debounce=300 autocomplete="off"')
+            self.first = self._day(say("From"))
+            self.last = self._day(say("To"))
         columns = [
             Column("at", say("When")),
             Column("actor", say("Who")),
@@ -35,18 +38,39 @@ class AuditTrail:
             Column("detail", say("Details"), "main"),
         ]
         self.table = DataTable(columns, caption=say("Audit trail"), empty=say("Nothing found."))
-        self.older = ui.button(say("Older"), on_click=self._read_on).props("flat no-caps").classes("plain")
+        with ui.element("div").classes("buttons"):
+            self.older = ui.button(say("Older"), on_click=self._read_on).props("flat no-caps").classes("plain")
+            ui.element("span").classes("spring")
+            self.files = {
+                format: ui.link(text, "").classes("small-button")
+                for format, text in (("csv", say("CSV")), ("jsonl", say("JSON lines")))
+            }
         await self._read()
+
+    def _day(self, label: str) -> ui.input:
+        return ui.input(label, on_change=self._read).props("type=date stack-label debounce=300")
 
     async def _read(self) -> None:
         self.entries, self.cursor = [], None
+        query = self._query()
+        for format, link in self.files.items():
+            link.props["href"] = f"/admin/audit/export?format={format}&{query.address()}"
+            link.update()
         await self._read_on()
+
+    def _query(self) -> AuditQuery:
+        fields = (self.action, self.actor, self.first, self.last)
+        action, actor, first, last = (str(field.value or "").strip() for field in fields)
+        try:
+            return AuditQuery.parse({"action": action, "actor": actor, "first": first, "last": last})
+        except ValueError:  # a day that is still being typed
+            return AuditQuery(action, actor)
 
     async def _read_on(self) -> None:
         if not self.admin.may():
             return
-        action, actor, known = str(self.action.value or ""), str(self.actor.value or "").strip(), self.entries
-        page = await self.desk.store.audit.list(action=action, actor=actor, limit=PIECE, cursor=self.cursor)
+        known = self.entries
+        page = await self.desk.store.audit.list(**self._query().conditions(), limit=PIECE, cursor=self.cursor)
         if known is not self.entries:
             return  # another reading has begun meanwhile
         self.entries, self.cursor = [*known, *page.items], page.next
@@ -65,5 +89,10 @@ def _kinds(say: Language) -> dict[str, str]:
         "request.": say("Requests"),
         "review.": say("Review"),
         "user.": say("Accounts"),
+        "invite.": say("Invitations"),
+        "key.": say("API keys"),
         "limits.": say("Limits"),
+        "intake.": say("Pause and drain"),
+        "banner.": say("Banner"),
+        "audit.": say("Audit trail"),
     }

@@ -1,14 +1,12 @@
-"""What happens now: queue, requests, speed, machine, model, and the limits. Follows the monitor, once a second."""
-
-from nicegui import ui
+"""What happens now: queue, requests, speed, machine, model. Follows the monitor, once a second."""
 
 from engine.monitor import Sample
 from ui.components.figures import Figures
 from ui.components.queue_chart import QueueChart
 from ui.pages.admin.administrator import Administrator
-from ui.pages.admin.limits_form import LimitsForm
 from ui.pages.admin.requests import Requests
-from ui.pages.admin.tiles import last_minutes, machine, model, now
+from ui.pages.admin.tiles import last_minutes, machine, now
+from ui.pages.admin.tiles_model import model
 from ui.theme import heading
 
 
@@ -18,8 +16,6 @@ class Overview:
 
     async def build(self) -> None:
         say, monitor = self.say, self.desk.monitor
-        self.trouble = ui.label().classes("trouble").props('role="status"')
-        self.progress = ui.linear_progress(show_value=False).props('aria-hidden="true"')
         self.now = Figures()
         self.chart = QueueChart(say, monitor.samples)
         self.requests = Requests(self.admin)
@@ -29,7 +25,6 @@ class Overview:
         self.machine = Figures()
         heading(say("Model"), 2)
         self.model = Figures()
-        LimitsForm(self.admin)
         await self.requests.learn_names()
         self._show(monitor.now)
         self._unwatch = monitor.watch(self._tick)
@@ -44,20 +39,8 @@ class Overview:
 
     def _show(self, sample: Sample) -> None:
         say, service = self.say, self.desk.service
-        self._show_state()
         self.now.show(now(say, sample, service))
         self.requests.show()
         self.figures.show(last_minutes(say, self.desk.monitor.figures()))
         self.machine.show(machine(say, sample.hardware, service.backend))
-        self.model.show(model(say, service.backend))
-
-    def _show_state(self) -> None:
-        """Say so where the service cannot answer, and how far the loading is."""
-        state, reason = self.desk.service.state()
-        loading = self.desk.service.loading
-        self.trouble.text = (
-            self.say("Loading the model: {stage}", stage=loading.stage) if state == "loading" else reason
-        )
-        self.trouble.visible = state != "ready"
-        self.progress.visible = state == "loading" and loading.total > 0
-        self.progress.value = loading.done / loading.total if loading.total else 0
+        self.model.show(model(say, service.backend, service.load_s))

@@ -1,81 +1,97 @@
-"""Accounts: make one, change its role, disable or enable it, give it another password. All of it is audited."""
+"""Accounts: who is there and how much they use; change a role, disable, set a password or a limit. All is audited."""
 
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from nicegui import ui
 
-from ui.accounts import name_trouble, password_trouble
 from ui.components.data_table import Action, Column, DataTable, Row
-from ui.i18n import Language
 from ui.pages.admin.administrator import Administrator
-from ui.passwords import MAX_LENGTH, TooManyHashes
+from ui.pages.admin.keys import Keys
+from ui.pages.admin.new_people import NewPeople
+from ui.pages.admin.person_dialogs import LimitDialog, PasswordDialog
+from ui.pages.admin.roles import ROLES, roles
 from ui.theme import heading
 
 if TYPE_CHECKING:
     from storage.records import User, UserRole
 
-ROLES: "tuple[UserRole, ...]" = ("staff", "reviewer", "admin")
+SHOWN = 200  # rows; more are found by the search
+
+Usage = Mapping[str, tuple[int, int]]  # by user id: requests, tokens
 
 
 class People:
     def __init__(self, admin: Administrator) -> None:
         self.admin, self.desk, self.say = admin, admin.desk, admin.say
         self.users: dict[str, User] = {}
+        self.today: Usage = {}
+        self.month: Usage = {}
+        self.sessions: Mapping[str, int] = {}
 
     async def build(self) -> None:
         say = self.say
         heading(say("People"), 2)
+        with ui.element("div").classes("fields"):
+            self.search = ui.input(say("Search"), on_change=self._show_rows).props('debounce=200 autocomplete="off"')
         columns = [
             Column("name", say("Name"), "main"),
-            Column("role", say("Role"), "choice", _roles(say)),
+            Column("role", say("Role"), "choice", roles(say)),
             Column("state", say("State")),
             Column("seen", say("Last seen")),
+            Column("sessions", say("Sessions"), "number"),
+            Column("today", say("Requests today"), "number"),
+            Column("today_tokens", say("Tokens today"), "number"),
+            Column("month", say("Requests, 30 days"), "number"),
+            Column("month_tokens", say("Tokens, 30 days"), "number"),
+            Column("limit", say("At once"), "number"),
             Column("actions", "", "actions"),
         ]
-        self.table = DataTable(columns, caption=say("People"), empty="", on_act=self._act)
-        self._new_account()
-        self._new_password()
+        self.table = DataTable(columns, caption=say("People"), empty=say("Nothing found."), on_act=self._act)
+        self.more = ui.label().classes("soft")
+        self.password = PasswordDialog(self.admin)
+        self.limit = LimitDialog(self.admin, self._show)
         await self._show()
+        await NewPeople(self.admin, self._show).build()
+        await Keys(self.admin).build()
 
     async def _show(self) -> None:
-        self.users = {user.id: user for user in await self.desk.store.users.list()}
-        self.table.show([self._row(user) for user in self.users.values()])
+        """Read everything anew."""
+        store, now = self.desk.store, datetime.now(UTC)
+        self.users = {user.id: user for user in await store.users.list()}
+        self.sessions = await store.sessions.counts()
+        midnight = now.astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
+        self.today = await store.exchanges.usage(midnight.astimezone(UTC))
+        self.month = await store.exchanges.usage(now - timedelta(days=30))
+        self._show_rows()
+
+    def _show_rows(self) -> None:
+        wanted = str(self.search.value or "").strip().casefold()
+        found = [user for user in self.users.values() if wanted in self._searched(user)]
+        self.table.show([self._row(user) for user in found[:SHOWN]])
+        self.more.visible = len(found) > SHOWN
+        self.more.text = self.say("{n} more are found; search for a name.", n=len(found) - SHOWN)
+
+    def _searched(self, user: "User") -> str:
+        state = self.say("disabled") if user.disabled else self.say("active")
+        return f"{user.name} {roles(self.say)[user.role]} {state}".casefold()
 
     def _row(self, user: "User") -> Row:
         say = self.say
         seen = say.time(user.last_seen_at, "short") if user.last_seen_at else say("never")
         state = say("disabled") if user.disabled else say("active")
         switch = Action("enable", say("Enable")) if user.disabled else Action("disable", say("Disable"), "danger")
-        actions = (Action("password", say("New password")), switch)
-        return Row(user.id, (user.name, user.role, state, seen, actions), tone="soft" if user.disabled else "")
-
-    # --- a new account ---
-
-    def _new_account(self) -> None:
-        say = self.say
-        heading(say("New account"), 2)
-        with ui.element("div").classes("fields"):
-            self.name = ui.input(say("Name")).props('maxlength=64 autocomplete="off"')
-            self.password = _password(say("Password"))
-            self.role = ui.select(_roles(say), value="staff", label=say("Role"))
-        ui.button(say("Create the account"), on_click=self._create).props("no-caps unelevated").classes("plain")
-
-    async def _create(self) -> None:
-        if not self.admin.may():
-            return
-        name, password = str(self.name.value or "").strip(), str(self.password.value or "")
-        role = next((role for role in ROLES if role == self.role.value), ROLES[0])
-        trouble = name_trouble(self.say, name) or password_trouble(self.say, password, password)
-        if not trouble and (hashed := await self._hash(password)):
-            if await self.desk.store.users.create(name, hashed, role):
-                await self.admin.noted("user.create", name, role, afterwards=True)
-                self.name.value = self.password.value = ""
-                self.admin.tell(self.say("{name} can sign in now.", name=name))
-            else:
-                trouble = self.say("There is an account of that name already.")
-        if trouble:
-            self.admin.warn(trouble)
-        await self._show()
+        actions = (Action("limit", say("Limit")), Action("password", say("New password")), switch)
+        counts = [
+            self.sessions.get(user.id, 0),
+            *self.today.get(user.id, (0, 0)),
+            *self.month.get(user.id, (0, 0)),
+        ]
+        numbers = [say.number(count) if count else "–" for count in counts]
+        limit = "" if user.max_requests is None else say.number(user.max_requests)
+        words = (user.name, user.role, state, seen, *numbers, limit)
+        return Row(user.id, (*words, actions), tone="soft" if user.disabled else "")
 
     # --- changes to one ---
 
@@ -88,7 +104,9 @@ class People:
             case "disable" | "enable":
                 await self._set_disabled(user, name == "disable")
             case "password":
-                self._ask_password(user)
+                self.password.ask(user)
+            case "limit":
+                self.limit.ask(user)
         await self._show()
 
     async def _set_role(self, user: "User", role: "UserRole") -> None:
@@ -108,51 +126,3 @@ class People:
 
     def _last_administrator(self) -> None:
         self.admin.warn(self.say("That is the last administrator. Make somebody else one first."))
-
-    # --- another password ---
-
-    def _new_password(self) -> None:
-        say = self.say
-        with ui.dialog() as self.dialog, ui.card().classes("dialog"):
-            self.dialog_title = ui.label().classes("dialog-title")
-            ui.label(say("It ends the person's sessions. They can change it on their account page.")).classes("soft")
-            self.fresh_password = _password(say("New password"))
-            with ui.element("div").classes("dialog-buttons"):
-                ui.button(say("Back"), on_click=self.dialog.close).props("flat no-caps")
-                self.set_password = ui.button(say("Set the password"), on_click=self._set_password)
-                self.set_password.props("no-caps unelevated")
-        self.subject: User | None = None
-
-    def _ask_password(self, user: "User") -> None:
-        self.subject = user
-        self.fresh_password.value = ""
-        self.dialog_title.text = self.say("New password for {name}", name=user.name)
-        self.dialog.open()
-
-    async def _set_password(self) -> None:
-        if not self.admin.may() or (user := self.subject) is None:
-            return
-        password = str(self.fresh_password.value or "")
-        if trouble := password_trouble(self.say, password, password):
-            self.admin.warn(trouble)
-        elif hashed := await self._hash(password):
-            await self.desk.store.users.set_password(user.id, hashed)
-            await self.desk.auth.sign_out_everywhere(user.id)
-            await self.admin.noted("user.password", user.name, afterwards=True)
-            self.dialog.close()
-            self.admin.tell(self.say("{name} has a new password.", name=user.name))
-
-    async def _hash(self, password: str) -> str | None:
-        try:
-            return await self.desk.auth.passwords.hash(password)
-        except TooManyHashes:
-            self.admin.warn(self.say("Many people are signing in just now. Please try again."))
-            return None
-
-
-def _password(label: str) -> ui.input:
-    return ui.input(label, password=True).props(f'autocomplete="new-password" maxlength={MAX_LENGTH}')
-
-
-def _roles(say: Language) -> dict[str, str]:
-    return {"staff": say("Staff"), "reviewer": say("Reviewer"), "admin": say("Administrator")}

@@ -2,10 +2,12 @@
 
 from nicegui import background_tasks, ui
 
+from engine.backends import KnowsStreams, StreamLook
 from engine.job import Job
 from engine.types import Status
 from ui.components.data_table import Action, Column, DataTable, Row
 from ui.pages.admin.administrator import Administrator
+from ui.pages.admin.question import ReasonDialog
 from ui.pages.admin.tiles import duration
 
 
@@ -20,12 +22,16 @@ class Requests:
             Column("state", say("State")),
             Column("age", say("Age"), "number"),
             Column("tokens", say("Tokens"), "number"),
-            Column("speed", say("Tokens per second"), "number"),
+            Column("speed", say("Tokens/s"), "number"),
+            Column("pages", say("Watching"), "number"),
+            Column("slot", say("Slot"), "number"),
+            Column("cached", say("Cached"), "number"),
             Column("actions", "", "actions"),
         ]
         self.table = DataTable(
             columns, caption=say("Requests"), empty=say("Nothing is running or waiting."), on_act=self._act
         )
+        self.reason = ReasonDialog(admin)
         with ui.dialog() as self.dialog, ui.card().classes("dialog"):
             self.title = ui.label().classes("dialog-title")
             self.prompt = ui.label().classes("prompt").props("tabindex=0 dir=auto")
@@ -42,38 +48,73 @@ class Requests:
     async def learn_names(self) -> None:
         self.names = {user.id: user.name for user in await self.desk.store.users.list()}
 
+    # --- a row ---
+
     def _row(self, job: Job) -> Row:
-        say = self.say
-        source = say("page") if job.request.source == "page" else say("program")
-        speed = say.number(job.tokens_per_s, 1) if job.tokens_per_s else ""
-        tokens = say.number(job.completion_tokens) if job.completion_tokens else ""
-        actions = (Action("open", say("Prompt")), Action("cancel", say("Cancel"), "danger"))
-        cells = (self._person(job), source, self._state(job), duration(say, int(job.age_s)), tokens, speed, actions)
-        return Row(job.id, cells, tone="soft" if job.status is Status.QUEUED else "")
+        say, look, waiting = self.say, self._look(job), job.status is Status.QUEUED
+        open_prompt, cancel = Action("open", say("Prompt")), Action("cancel", say("Cancel"), "danger")
+        to_front = [Action("front", say("To the front"))] if waiting and job.position else []
+        cells = (
+            self._person(job),
+            say("page") if job.request.source == "page" else say("program"),
+            self._state(job, look),
+            duration(say, int(job.age_s)),
+            say.number(job.completion_tokens) if job.completion_tokens else "",
+            say.number(job.tokens_per_s, 1) if job.tokens_per_s else "",
+            say.number(job.followers) if job.request.source == "page" else "",
+            str(look.slot + 1) if look and look.slot is not None else "",
+            say.number(look.cached_tokens) if look and look.slot is not None else "",
+            (open_prompt, *to_front, cancel),
+        )
+        return Row(job.id, cells, tone="soft" if waiting else "")
+
+    def _look(self, job: Job) -> StreamLook | None:
+        backend = self.desk.service.backend
+        return backend.look(job.id) if isinstance(backend, KnowsStreams) else None
 
     def _person(self, job: Job) -> str:
         person = job.request.person
         return self.names.get(person, "…") if person else self.say("fixed key")
 
-    def _state(self, job: Job) -> str:
+    def _state(self, job: Job, look: StreamLook | None) -> str:
+        say = self.say
         if job.status is Status.QUEUED:
-            return self.say("waiting, place {n}", n=(job.position or 0) + 1)
-        return self.say("answering") if job.first_token_s is not None else self.say("reading the prompt")
+            return say("waiting, place {n}", n=(job.position or 0) + 1)
+        if job.first_token_s is not None:
+            return say("answering")
+        if look is None or not look.prompt_tokens:
+            return say("reading the prompt")
+        share = look.read_tokens / look.prompt_tokens
+        return say("reading the prompt, {n}% of {tokens} tokens", n=int(100 * share), tokens=look.prompt_tokens)
+
+    # --- what is done with it ---
 
     async def _act(self, name: str, id: str, value: str | None) -> None:
         if not self.admin.may():
             return
-        job = self.desk.service.jobs.get(id)
+        job, say = self.desk.service.jobs.get(id), self.say
         if job is None:
-            self.admin.tell(self.say("That request has ended already."))
-        elif name == "cancel":
-            await self._cancel(job)
+            self.admin.tell(say("That request has ended already."))
         elif name == "open":
             await self._open(job)
+        elif name == "cancel":
+            about = say("The answer so far is kept; the person reads that an administrator ended it.")
+            title = say("Cancel the request of {name}?", name=self._person(job))
+            self.reason.ask(title, about, say("Cancel the request"), lambda reason: self._cancel(job, reason))
+        elif name == "front":
+            about = say("It is the next to run; everybody else waits one place longer.")
+            title = say("Move the request of {name} to the front?", name=self._person(job))
+            self.reason.ask(title, about, say("Move it"), lambda reason: self._to_front(job, reason))
 
-    async def _cancel(self, job: Job) -> None:
-        if await self.admin.noted("request.cancel", job.id, self._person(job)):
+    async def _cancel(self, job: Job, reason: str) -> None:
+        if await self.admin.noted("request.cancel", job.id, f"{self._person(job)}: {reason}"):
             self.desk.service.end(job, Status.CANCELLED)
+
+    async def _to_front(self, job: Job, reason: str) -> None:
+        if await self.admin.noted("request.front", job.id, f"{self._person(job)}: {reason}"):
+            if not self.desk.service.move_to_front(job):
+                self.admin.tell(self.say("That request does not wait any more."))
+            self.show()
 
     async def _open(self, job: Job) -> None:
         if await self.admin.noted("request.open", job.id, self._person(job)):

@@ -9,6 +9,7 @@ from engine.monitor import Figures, Sample, Spread
 from engine.service import ChatService
 from engine.types import Status
 from ui.components.figures import Kind, Part, Tile
+from ui.engine_words import in_words
 from ui.i18n import Language
 
 K = TypeVar("K", bound=str)
@@ -42,19 +43,20 @@ def last_minutes(say: Language, figures: Figures) -> list[Tile]:
     return [
         Tile(label=say("Answered"), value=say.number(figures.ended.get(Status.DONE, 0)), note=_ended(say, figures)),
         _spread(say, say("Time to first token"), figures.ttft),
+        _between(say, figures.gaps),
         _spread(say, say("Queue time"), figures.queue),
         Tile(label=say("Throughput"), value=say.number(figures.tokens_per_s, 1), unit=say("tokens/s")),
         Tile(
             label=say("Errors"),
             value=say.number(failed),
             tone="bad" if failed else "",
-            note=_counts(say, _statuses(say), figures.ended, (Status.FAILED, Status.TIMED_OUT)),
+            note=_counts(say, statuses(say), figures.ended, (Status.FAILED, Status.TIMED_OUT)),
         ),
         Tile(
             label=say("Refused"),
             value=say.number(refused),
             tone="warn" if refused else "",
-            note=_counts(say, _codes(say), figures.refused, tuple(sorted(figures.refused))),
+            note=_counts(say, codes(say), figures.refused, tuple(sorted(figures.refused))),
         ),
     ]
 
@@ -65,10 +67,10 @@ def machine(say: Language, hardware: Hardware | None, backend: Backend) -> list[
     alone = len(hardware.gpus) == 1
     tiles = [tile for gpu in hardware.gpus for tile in _gpu(say, gpu, backend if alone or gpu.memory_own else None)]
     if not hardware.gpus:
-        note = f"{say('No GPU: answers are computed on the CPU.')} {hardware.gpu_trouble}"
+        note = f"{say('No GPU: answers are computed on the CPU.')} {in_words(say, hardware.gpu_trouble)}"
         tiles.append(Tile(label=say("Processor"), value=hardware.cpu_name, note=note, wide=True))
     elif hardware.gpu_trouble:
-        tiles.append(Tile(label="GPU", value=hardware.gpu_trouble, tone="bad", wide=True))
+        tiles.append(Tile(label="GPU", value=in_words(say, hardware.gpu_trouble), tone="bad", wide=True))
     others = max(0, hardware.memory_used - hardware.process_memory)
     return [
         *tiles,
@@ -77,18 +79,6 @@ def machine(say: Language, hardware: Hardware | None, backend: Backend) -> list[
             say, say("Memory (RAM)"), hardware.memory_total, {"Qdesk": hardware.process_memory, say("others"): others}
         ),
         Tile(label=say("This process"), value=say.number(hardware.process_memory / GIB, 1), unit="GiB"),
-    ]
-
-
-def model(say: Language, backend: Backend) -> list[Tile]:
-    """Which model runs, why, and how large it may think."""
-    context = say.number(backend.context_tokens) if backend.context_tokens else NOTHING
-    bits, kind = {"nf4": ("4", say("bits, NF4")), "none": ("16", say("bits"))}.get(backend.quantization, (NOTHING, ""))
-    return [
-        Tile(label=say("Model"), value=backend.model or NOTHING, note=backend.reason, wide=True),
-        Tile(label=say("Quantisation"), value=bits, unit=kind),
-        Tile(label=say("Context"), value=context, unit=say("tokens")),
-        Tile(label=say("Places"), value=say.number(backend.capacity) if backend.capacity else NOTHING),
     ]
 
 
@@ -147,9 +137,22 @@ def _spread(say: Language, label: str, spread: Spread | None) -> Tile:
     return Tile(label=label, value=duration(say, spread.median_s), note=note)
 
 
+def _between(say: Language, spread: Spread | None) -> Tile:
+    label = say("Time between tokens")
+    if spread is None:
+        return Tile(label=label, value=NOTHING, note=say("median"))
+    p95 = f"{say.number(1000 * spread.p95_s)} ms"
+    return Tile(
+        label=label,
+        value=say.number(1000 * spread.median_s),
+        unit="ms",
+        note=say("median; 95% within {span}", span=p95),
+    )
+
+
 def _ended(say: Language, figures: Figures) -> str:
     kinds = (Status.STOPPED, Status.CANCELLED, Status.DISCONNECTED)
-    return _counts(say, _statuses(say), figures.ended, kinds)
+    return _counts(say, statuses(say), figures.ended, kinds)
 
 
 def _counts(say: Language, names: Mapping[str, str], counts: Mapping[K, int], kinds: Sequence[K]) -> str:
@@ -157,7 +160,7 @@ def _counts(say: Language, names: Mapping[str, str], counts: Mapping[K, int], ki
     return say(", ").join(f"{say.number(counts[kind])} {names.get(kind, kind)}" for kind in kinds if counts.get(kind))
 
 
-def _statuses(say: Language) -> dict[str, str]:
+def statuses(say: Language) -> dict[str, str]:
     return {
         Status.STOPPED: say("stopped"),
         Status.CANCELLED: say("cancelled"),
@@ -167,7 +170,7 @@ def _statuses(say: Language) -> dict[str, str]:
     }
 
 
-def _codes(say: Language) -> dict[str, str]:
+def codes(say: Language) -> dict[str, str]:
     """Why requests are refused, by the error's code."""
     return {
         "queue_full": say("queue full"),
@@ -176,7 +179,8 @@ def _codes(say: Language) -> dict[str, str]:
         "model_loading": say("loading"),
         "engine_failed": say("engine failed"),
         "engine_error": say("engine failed"),
-        "draining": say("going down"),
+        "paused": say("paused"),
+        "draining": say("draining"),
         "log_failed": say("log failed"),
         "invalid_request": say("invalid"),
     }

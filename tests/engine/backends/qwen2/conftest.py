@@ -54,15 +54,15 @@ class ScriptedModel:
         rows = []
         for piece in pieces:
             seen = self._slots[piece.slot] = [*self._slots.get(piece.slot, [])[: piece.start], *piece.tokens]
-            if piece.logits:
+            for length in range(piece.end - piece.logits + 1, piece.end + 1):
                 row = torch.zeros(VOCABULARY)
-                row[self.answer(seen)] = 100.0
+                row[self.answer(seen[:length])] = 100.0
                 rows.append(row)
         return torch.stack(rows) if rows else torch.empty(0, VOCABULARY)
 
 
 def small_cache(slots: int = 4, capacity: int = 256) -> KVCache:
-    return KVCache(tiny_shape(), slots, capacity, CPU)
+    return KVCache(tiny_shape(), slots, capacity, CPU, torch.float32)
 
 
 def tiny_shape() -> Shape:
@@ -89,8 +89,8 @@ def start_worker(tokens: Tokens) -> Iterator[StartWorker]:
     """Start a worker around a model; it is stopped after the test."""
     workers = []
 
-    def start(model: ScriptedModel | Qwen2, cache: KVCache | None = None) -> Worker:
-        worker = Worker(model, cache or small_cache(), tokens, frozenset(tokens.ends), threads=1)
+    def start(model: ScriptedModel | Qwen2, cache: KVCache | None = None, lookahead: int = 7) -> Worker:
+        worker = Worker(model, cache or small_cache(), tokens, frozenset(tokens.ends), threads=1, lookahead=lookahead)
         workers.append(worker)
         worker.start()
         return worker

@@ -1,47 +1,61 @@
-"""Transformers' Qwen2 around our very own weights, unpacked, in float32 arithmetic: what both should come to."""
+"""Transformers' Qwen2 around the weights of a ready folder, unpacked, in float32: what ours must come to."""
 
-from torch import Tensor, device
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
-from engine.backends.qwen2.linear import Dense
-from engine.backends.qwen2.model import Qwen2
-from engine.backends.qwen2.ready import Shape
+from engine.backends.qwen2.linear import bitsandbytes
+from engine.backends.qwen2.ready import WEIGHTS, Shape
+
+CPU = torch.device("cpu")
 
 
-def in_transformers(model: Qwen2) -> Qwen2ForCausalLM:
-    """The model must have been loaded with `unpack=True`."""
-    shape = model.shape
-    with device("meta"):
-        theirs = Qwen2ForCausalLM(_config(shape)).bfloat16()
+def in_transformers(folder: Path) -> Qwen2ForCausalLM:
+    shape, ours = Shape.read(folder), load_file(folder / WEIGHTS)
+    config = _config(shape, _weight(ours, "layers.0.gate_up").shape[0] // 2)
+    with torch.device("meta"):
+        theirs = Qwen2ForCausalLM(config)
     queries, keys = shape.heads * shape.head_size, shape.kv_heads * shape.head_size
-    state: dict[str, Tensor] = {"model.embed_tokens.weight": model.embedding, "model.norm.weight": model.norm}
-    state["lm_head.weight"] = _dense(model.head).weight
-    for i, layer in enumerate(model.layers):
-        qkv, bias = _dense(layer.qkv).weight, _dense(layer.qkv).bias
-        assert bias is not None
-        name = f"model.layers.{i}."
-        for part, weight, offset in zip(
-            "qkv", qkv.split([queries, keys, keys]), bias.split([queries, keys, keys]), strict=True
-        ):
+    state = {"model.embed_tokens.weight": ours["embedding"], "model.norm.weight": ours["norm"]}
+    state["lm_head.weight"] = ours.get("head.weight", ours["embedding"])
+    for i in range(shape.layers):
+        name, here = f"model.layers.{i}.", f"layers.{i}."
+        parts = _weight(ours, here + "qkv").split([queries, keys, keys])
+        offsets = ours[here + "qkv.bias"].split([queries, keys, keys])
+        for part, weight, offset in zip("qkv", parts, offsets, strict=True):
             state |= {f"{name}self_attn.{part}_proj.weight": weight, f"{name}self_attn.{part}_proj.bias": offset}
-        gate, up = _dense(layer.gate_up).weight.chunk(2)
-        state |= {f"{name}mlp.gate_proj.weight": gate, f"{name}mlp.up_proj.weight": up}
-        state |= {
-            f"{name}self_attn.o_proj.weight": _dense(layer.o).weight,
-            f"{name}mlp.down_proj.weight": _dense(layer.down).weight,
-        }
-        state |= {f"{name}input_layernorm.weight": layer.norm1, f"{name}post_attention_layernorm.weight": layer.norm2}
+        state[name + "mlp.gate_proj.weight"], state[name + "mlp.up_proj.weight"] = _weight(
+            ours, here + "gate_up"
+        ).chunk(2)
+        state[name + "mlp.down_proj.weight"] = _weight(ours, here + "down")
+        state[name + "self_attn.o_proj.weight"] = _weight(ours, here + "o")
+        state[name + "input_layernorm.weight"] = ours[here + "norm1"]
+        state[name + "post_attention_layernorm.weight"] = ours[here + "norm2"]
     theirs.load_state_dict(state, assign=True)
-    theirs.model.rotary_emb = type(theirs.model.rotary_emb)(_config(shape))  # its table is no parameter
+    theirs.model.rotary_emb = type(theirs.model.rotary_emb)(config)  # its table is no parameter
     theirs.float().eval()
     return theirs
 
 
-def _config(shape: Shape) -> Qwen2Config:
+def _weight(tensors: dict[str, Tensor], name: str) -> Tensor:
+    """The linear's weight as bitsandbytes unpacks it, or as it is."""
+    prefix = f"{name}.weight."
+    state = {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+    if not state:
+        return tensors[f"{name}.weight"]
+    library = bitsandbytes().functional
+    weight: Tensor = library.dequantize_4bit(tensors[f"{name}.weight"], library.QuantState.from_dict(state, CPU))
+    return weight.bfloat16()
+
+
+def _config(shape: Shape, intermediate: int) -> Qwen2Config:
     return Qwen2Config(
         vocab_size=shape.vocabulary,
         hidden_size=shape.hidden,
-        intermediate_size=4864,
+        intermediate_size=intermediate,
         num_hidden_layers=shape.layers,
         num_attention_heads=shape.heads,
         num_key_value_heads=shape.kv_heads,
@@ -50,8 +64,3 @@ def _config(shape: Shape) -> Qwen2Config:
         rope_parameters={"rope_type": "default", "rope_theta": shape.rope_theta},
         tie_word_embeddings=False,
     )
-
-
-def _dense(linear: object) -> Dense:
-    assert isinstance(linear, Dense)
-    return linear

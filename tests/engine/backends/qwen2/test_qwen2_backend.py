@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from engine.backends import KnowsMemory
 from engine.backends.qwen2 import Qwen2Backend
@@ -132,11 +133,11 @@ async def test_a_device_that_is_not_there_is_said(tiny_folder: Path, models_dir:
 def test_the_cache_is_as_large_as_the_setting_allows(tiny_folder: Path, models_dir: Path) -> None:
     shape = replace(tiny_shape(), layers=64)  # 1 KiB a token, 256 KiB a slot
     settings = tiny_settings(tiny_folder, models_dir, max_concurrent_requests=3)
-    assert len(make_cache(shape, settings, CPU).slots) == 3 + SPARE_SLOTS
+    assert len(make_cache(shape, settings, CPU, torch.bfloat16).slots) == 3 + SPARE_SLOTS
     bounded = settings.model_copy(update={"kv_cache_mb": 1})
-    assert make_cache(shape, bounded, CPU).bytes == 1 << 20
+    assert make_cache(shape, bounded, CPU, torch.bfloat16).bytes == 1 << 20
     with pytest.raises(EngineError, match="raise QDESK_KV_CACHE_MB"):
-        make_cache(replace(shape, layers=6400), bounded, CPU)
+        make_cache(replace(shape, layers=6400), bounded, CPU, torch.bfloat16)
 
 
 async def test_a_later_start_loads_neither_compiler_nor_transformers(tiny_folder: Path, models_dir: Path) -> None:

@@ -68,4 +68,4 @@ def test_the_least_recently_used_slot_goes_first_and_used_ones_never() -> None:
 
 
 def test_its_memory_is_known() -> None:
-    assert small_cache(slots=3, capacity=10).bytes == 3 * 10 * (2 * 1 * 1 * 4 * 2)
+    assert small_cache(slots=3, capacity=10).bytes == 3 * 10 * (2 * 1 * 1 * 4) * 4

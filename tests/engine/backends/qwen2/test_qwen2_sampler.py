@@ -76,3 +76,30 @@ def test_a_seed_gives_the_same_tokens_in_any_company() -> None:
 def test_a_row_without_a_finite_maximum_is_told_apart() -> None:
     rows = torch.tensor([[float("nan"), 1.0], [0.0, 1.0]])
     assert sample(rows, [chooser(OFF), chooser(changed(temperature=0))]) == [None, 1]
+
+
+def test_frequency_and_presence_weigh_what_the_answer_has_said_and_not_the_prompt() -> None:
+    counted = chooser(changed(temperature=0, frequency_penalty=0.4), prompt=(0,))
+    present = chooser(changed(temperature=0, presence_penalty=0.6), prompt=(0,))
+    rows = [[2.0, 1.9, 1.0], [2.0, 1.9, 1.0]]
+    assert sample(torch.tensor(rows), [counted, present]) == [0, 0]  # the prompt's own token costs nothing
+    for one in (counted, present):
+        one.note(0)
+    assert sample(torch.tensor(rows), [counted, present]) == [1, 1]
+    counted.note(1)
+    present.note(1)
+    assert sample(torch.tensor(rows), [counted, present]) == [0, 0]
+    counted.note(0)  # said twice: 0.8 off; for presence that is still 0.6
+    present.note(0)
+    assert sample(torch.tensor(rows), [counted, present]) == [1, 0]
+
+
+def test_logprobs_are_the_models_own_whatever_is_drawn() -> None:
+    telling = chooser(changed(temperature=0, logprobs=2, presence_penalty=2))
+    telling.note(1)
+    logits = torch.tensor([[0.2, 0.5, 0.3]]).log()
+    assert sample(logits.clone(), [telling]) == [2]
+    assert telling.told is not None
+    logprob, likeliest = telling.told
+    assert logprob == pytest.approx(float(logits[0, 2]))
+    assert [token for token, _ in likeliest] == [1, 2]

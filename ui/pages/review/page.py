@@ -16,54 +16,60 @@ from loguru import logger
 from nicegui import ui
 
 from engine.types import Exchange, ExchangeFilter
-from ui.auth import Visitor
 from ui.components.markdown import render
-from ui.components.review import download
+from ui.components.review.choices import Choice, choices
 from ui.components.review.conversation import View, said, view
 from ui.components.review.inbox import Inbox, who
 from ui.components.review.query import Query, reader_zone
 from ui.desk import Desk
-from ui.i18n import Language
+from ui.pages.review.reader import Reader, text_of
+from ui.pages.review.work import Working
 from ui.static_files import stylesheet
 from ui.theme import page_visitor, prepare, say_for, top_bar
 
 if TYPE_CHECKING:
-    from storage.records import ExchangeRow
+    from storage.records import ExchangeRow, User
 
 PAGE = 50  # exchanges that are listed at once
 
 
 def register(desk: Desk) -> None:
-    download.register(desk)
-
     @ui.page("/review")
     async def review() -> None:
         visitor = page_visitor()
         if not desk.auth.allowed(visitor, "reviewer", "admin"):
             raise HTTPException(403)
-        users = await desk.store.users.list()
+        people = await desk.store.users.list()
+        store = desk.store
+        models, labels = await store.exchanges.models(), await store.reviews.labels()
         say = say_for(visitor, ui.context.client.request)
         prepare(desk, visitor, say("Review"))
         ui.add_head_html(stylesheet("answer.css") + stylesheet("review.css"))
         top_bar(desk, visitor, say, "/review")
         with ui.element("div").classes("review-page"):
-            Review(desk, visitor, say, sorted((user.name for user in users), key=str.casefold))
+            names = sorted((user.name for user in people), key=str.casefold)
+            Review(Reader(desk, visitor, say), people, choices(say, names, models, labels))
 
 
 class Review:
     """One reviewer's open page: what is listed, and how it goes on."""
 
-    def __init__(self, desk: Desk, visitor: Visitor, say: Language, people: list[str]) -> None:
-        self.desk, self.visitor, self.say = desk, visitor, say
+    def __init__(self, reader: Reader, people: "list[User]", choices: list[Choice]) -> None:
+        self.reader, self.desk, self.say = reader, reader.desk, reader.say
         self._zone: tzinfo = UTC
         self._filter: ExchangeFilter | None = None
         self._next: str | None = None
         self._newest = 0  # the number of the newest question for a list; answers to older ones are dropped
         self.inbox = Inbox(
-            say,
-            people,
+            self.say,
+            choices,
             {"visit": self.visit, "search": self.search, "more": self.more, "open": self.open, "sent": self.sent},
         )
+        if reader.is_admin():
+            self.inbox.props["retention"] = "/review/retention"
+        self.inbox.names = {user.id: user.name for user in people}
+        reviewers = {user.id: user.name for user in people if user.role != "staff" and not user.disabled}
+        self.working = Working(reader, self.inbox, reviewers)
 
     async def visit(self, args: Mapping[str, object]) -> None:
         self._zone = reader_zone(args.get("zone"), args.get("offset"))
@@ -73,25 +79,29 @@ class Review:
         n = self._newest = _number(args)
         fields = args.get("fields")
         query, ignored = Query.parse(fields if isinstance(fields, dict) else {})
-        if self._allowed():
+        if self.reader.allowed():
             with self._excused(partial(self.inbox.show_trouble, n)):
                 await self._list(n, query, ignored)
         else:
             self.inbox.show_trouble(n, self.say("You may no longer read the log."))
 
     async def _list(self, n: int, query: Query, ignored: tuple[str, ...]) -> None:
-        await self._audit("review.search", detail=query.closed().address())
+        await self.reader.audit("review.search", detail=query.closed().address())
+        self.inbox.show_counts(await self.desk.store.reviews.counts())
+        if query.like:
+            rows = await self.desk.store.exchanges.like(query.like, limit=PAGE)
+            return await self._listed(n, query, None, rows, None, self._left_out(ignored))
         account = await self.desk.store.users.by_name(query.person) if query.person else None
         try:
             asker = query.asker(account.id if account else None)
         except LookupError:
             notice = self.say("Nobody here is called {name}.", name=query.person)
-            return self._listed(n, query, None, [], None, notice)
-        filter = query.filter(asker, datetime.now(UTC), self._zone)
+            return await self._listed(n, query, None, [], None, notice)
+        filter = query.filter(asker, self.reader.id, datetime.now(UTC), self._zone)
         page = await self.desk.store.exchanges.search(filter, limit=PAGE)
-        return self._listed(n, query, filter, page.items, page.next, self._left_out(ignored))
+        return await self._listed(n, query, filter, page.items, page.next, self._left_out(ignored))
 
-    def _listed(
+    async def _listed(
         self,
         n: int,
         query: Query,
@@ -101,9 +111,10 @@ class Review:
         notice: str,
     ) -> None:
         """Show the list and remember how it goes on, unless another one was asked for meanwhile."""
+        marks = await self.desk.store.reviews.marks(row.id for row in rows)
         if n == self._newest:
             self._filter, self._next = filter, next
-            self.inbox.show_list(n, query, rows, more=next is not None, notice=notice)
+            self.inbox.show_list(n, query, rows, marks, more=next is not None, notice=notice)
 
     def _left_out(self, ignored: tuple[str, ...]) -> str:
         if not ignored:
@@ -112,13 +123,14 @@ class Review:
 
     async def more(self, args: Mapping[str, object]) -> None:
         n, filter, cursor = _number(args), self._filter, self._next
-        if filter is None or cursor is None or n != self._newest or not self._allowed():
+        if filter is None or cursor is None or n != self._newest or not self.reader.allowed():
             return
         with self._excused(partial(self.inbox.show_trouble, n)):
             page = await self.desk.store.exchanges.search(filter, limit=PAGE, cursor=cursor)
+            marks = await self.desk.store.reviews.marks(row.id for row in page.items)
             if n == self._newest and cursor == self._next:
                 self._next = page.next
-                self.inbox.show_more(n, page.items, more=page.next is not None)
+                self.inbox.show_more(n, page.items, marks, more=page.next is not None)
 
     async def open(self, args: Mapping[str, object]) -> None:
         missing = partial(self.inbox.show_missing, _number(args))
@@ -128,6 +140,7 @@ class Review:
                 missing(self.say("This exchange is not in the log."))
             else:
                 self.inbox.show_opened(_number(args), await self._view(exchange))
+                await self.working.show(exchange)
 
     async def sent(self, args: Mapping[str, object]) -> None:
         """The exact messages, which need not be what the conversation shows."""
@@ -137,12 +150,11 @@ class Review:
 
     async def _read(self, args: Mapping[str, object]) -> Exchange | None:
         """The exchange that is asked for, once it is written down that this reviewer has asked for it."""
-        id = args.get("id")
-        if not isinstance(id, str) or not self._allowed():
+        if not self.reader.allowed():
             return None
-        exchange = await self.desk.store.exchanges.get(id[:64])
+        exchange = await self.desk.store.exchanges.get(text_of(args, "id"))
         if exchange is not None:
-            await self._audit("review.open", target=exchange.id)
+            await self.reader.audit("review.open", target=exchange.id)
         return exchange
 
     async def _view(self, exchange: Exchange) -> View:
@@ -162,12 +174,6 @@ class Review:
         except Exception:
             logger.exception("the log could not be read")
             tell(self.say("The log could not be read. Try again in a moment."))
-
-    def _allowed(self) -> bool:
-        return self.desk.auth.allowed(self.visitor, "reviewer", "admin")
-
-    async def _audit(self, action: str, *, target: str = "", detail: str = "") -> None:
-        await self.desk.store.audit.add(self.visitor.user.name, action, target, detail)
 
 
 def _number(args: Mapping[str, object]) -> int:

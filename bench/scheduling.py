@@ -1,0 +1,153 @@
+"""Who waits for whom: short questions beside a long prompt, shared prefixes, and a conversation's next turn.
+
+    python -m bench.scheduling
+
+The backend runs in this process, without pages, records or HTTP. Every figure is a median, and every target a ratio of
+two figures of the same run.
+"""
+
+import asyncio
+import random
+import statistics
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import pairwise
+
+from bench.report import save
+from bench.texts import CHINESE, ENGLISH
+from engine.backends.qwen2 import Qwen2Backend
+from engine.settings import Settings
+from engine.types import ChatRequest, Delta, Message, Sampling
+
+STREAMS, LONG, SYSTEM, CONVERSATION, TURNS, ROUNDS = 8, 3500, 600, 3000, 10, 5
+WORDS = (ENGLISH + CHINESE).split()
+
+
+@dataclass(slots=True)
+class Asked:
+    """One request: when it was asked and when each of its tokens came, in seconds."""
+
+    at: float = field(default_factory=time.perf_counter)
+    tokens: list[float] = field(default_factory=list)
+    text: str = ""
+    flowing: asyncio.Event = field(default_factory=asyncio.Event)  # a few tokens have come
+
+    @property
+    def ttft(self) -> float:
+        return self.tokens[0] - self.at
+
+    @property
+    def gaps(self) -> list[float]:
+        return [after - before for before, after in pairwise(self.tokens)]
+
+
+class Engine:
+    def __init__(self, backend: Qwen2Backend) -> None:
+        self.backend = backend
+        self._random = random.Random(0)
+
+    def words(self, tokens: int) -> str:
+        """Fresh text of about so many tokens, that nothing else begins with."""
+        text = ""
+        while self.backend.count_tokens([Message("user", text)]) < tokens:
+            text += " ".join(self._random.choice(WORDS) for _ in range(max(1, tokens // 40))) + " "
+        return text
+
+    async def ask(self, messages: Sequence[Message], max_tokens: int, asked: Asked | None = None) -> Asked:
+        asked = asked or Asked()
+        sampling = Sampling(temperature=0, max_tokens=max_tokens, ignore_eos=True)
+        request = ChatRequest(messages=tuple(messages), sampling=sampling, source="api", person=None)
+        async with aclosing(self.backend.stream(request)) as events:
+            async for event in events:
+                if isinstance(event, Delta):
+                    asked.tokens.append(time.perf_counter())
+                    asked.text += event.text
+                    if len(asked.tokens) == 4:
+                        asked.flowing.set()
+        return asked
+
+    async def question(self, max_tokens: int = 1) -> Asked:
+        return await self.ask([Message("user", self.words(30))], max_tokens)
+
+    @asynccontextmanager
+    async def streaming(self, count: int) -> AsyncIterator[list[Asked]]:
+        """So many answers that stream for as long as the block takes."""
+        answers = [Asked() for _ in range(count)]
+        tasks = [asyncio.ensure_future(self.ask([Message("user", self.words(30))], 3000, asked)) for asked in answers]
+        await asyncio.gather(*(asked.flowing.wait() for asked in answers))
+        yield answers
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def beside_a_long_prompt(engine: Engine) -> dict[str, float]:
+    alone = (await engine.ask([Message("user", engine.words(LONG))], 1)).ttft
+    async with engine.streaming(STREAMS) as answers:
+        before = statistics.median([(await engine.question()).ttft for _ in range(ROUNDS)])
+        for asked in answers:
+            del asked.tokens[:-1]
+        long = asyncio.ensure_future(engine.ask([Message("user", engine.words(LONG))], 1))
+        await asyncio.sleep(1)
+        shorts = []
+        while not long.done():
+            shorts.append((await engine.question()).ttft)
+            await asyncio.sleep(3)
+        gaps = [gap for asked in answers for gap in asked.gaps]
+    return {
+        "short question's TTFT, beside a long prompt over without": statistics.median(shorts) / before,
+        "largest gap of 8 answers over their median": max(gaps) / statistics.median(gaps),
+        "long prompt's TTFT, beside 8 answers and short questions over alone": (await long).ttft / alone,
+    }
+
+
+async def shared_prefix(engine: Engine) -> dict[str, float]:
+    system = Message("system", engine.words(SYSTEM))
+
+    async def ttft(*before: Message) -> float:
+        return (await engine.ask([*before, Message("user", engine.words(30))], 1)).ttft
+
+    plain = statistics.median([await ttft() for _ in range(ROUNDS)])
+    first = await ttft(system)
+    second = statistics.median([await ttft(system) for _ in range(ROUNDS)])
+    return {
+        f"TTFT with a system prompt of {SYSTEM} tokens over without, first conversation": first / plain,
+        f"TTFT with a system prompt of {SYSTEM} tokens over without, later conversations": second / plain,
+    }
+
+
+async def next_turns(engine: Engine) -> dict[str, float]:
+    messages, ttfts = [], []
+    for _ in range(TURNS):
+        messages.append(Message("user", engine.words(30)))
+        answer = await engine.ask(messages, 8)
+        ttfts.append(answer.ttft)
+        messages.append(Message("assistant", answer.text))
+        filler = CONVERSATION // TURNS - 40
+        messages.append(Message("user", engine.words(filler)))
+        messages.append(Message("assistant", (await engine.ask(messages, 8)).text))
+    return {f"TTFT of turn {TURNS}, after {CONVERSATION} tokens, over turn 1's": ttfts[-1] / ttfts[0]}
+
+
+async def main() -> None:
+    began = datetime.now(UTC)
+    backend = Qwen2Backend(Settings(model="packaged"))
+    await backend.start(lambda _: None)
+    engine = Engine(backend)
+    await engine.question(8)
+    figures: dict[str, float] = {}
+    for scenario in (shared_prefix, next_turns, beside_a_long_prompt):
+        figures |= await scenario(engine)
+    await backend.stop()
+    save(
+        began,
+        "\n".join(["| what | ratio |", "|---|---|"] + [f"| {k} | {v:.2f} |" for k, v in figures.items()]),
+        figures,
+    )
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,215 @@
+"""How long the review inbox waits for its lists, on a log of any length.
+
+    python -m bench.search --rows 100000
+    python -m bench.search --rows 1000000 --folder /some/folder --json figures.json        # made once, then kept
+
+Makes a database of deterministic exchanges over a year, English and Chinese, unless the folder holds it already; asks
+what reviewers ask, each question several times; prints a table of seconds and, where named, writes JSON. Times are of
+the whole way through the store: thread, query, rows, snippets.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import sqlite3
+import statistics
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from engine.types import Exchange, ExchangeFilter, Message, Sampling, Status
+from storage import Store
+from storage.rows import to_values
+
+START, YEAR = datetime(2026, 1, 1, tzinfo=UTC), timedelta(days=365)
+NOW = START + YEAR
+BATCH, PEOPLE = 5000, 50
+RARE_ENGLISH, RARE_HAN = "zyxomatic", "鲲鹏"  # in one exchange of ten thousand
+SHARED = (  # statuses with their weights
+    {Status.DONE: 930, Status.STOPPED: 30, Status.FAILED: 15, Status.TIMED_OUT: 5, Status.CANCELLED: 20}
+)
+
+_ENGLISH = (
+    "the a of to and in is for that this with report budget invoice server network meeting project customer contract "
+    "travel holiday summary translate letter email table formula python function database query index error why how "
+    "please write explain compare list steps short long polite formal draft answer question policy security password "
+    "printer office training schedule risk quality supplier price order delivery warehouse machine sensor data"
+)
+_HAN = (
+    "我们 公司 报销 流程 请问 怎么 如何 会议 纪要 项目 客户 合同 发票 预算 服务器 网络 数据库 查询 索引 错误 原因 "
+    "说明 翻译 邮件 总结 表格 公式 函数 安全 密码 打印机 办公室 培训 计划 风险 质量 供应商 价格 订单 交货 仓库 机器 "
+    "传感器 数据 天气 今天 明天 上海 北京 出差 机票 酒店 申请 审批 部门 经理 员工 工资 假期 加班 考勤 系统 升级 更新 "
+    "的 了 是 在 和"
+)
+ENGLISH, HAN = _ENGLISH.split(), _HAN.split()
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    question: str
+    rows: int  # in the answer
+    median_s: float
+    slowest_s: float
+
+
+def exchange(number: int, of: int, people: list[str]) -> Exchange:
+    """The exchange of this number: always the same."""
+    draw = random.Random(number)
+    prompt, answer = _texts(draw)
+    queued = START + YEAR * (number / of)
+    waited = timedelta(seconds=draw.choice((0.01, 0.01, 0.3, 2, 12 if draw.random() < 0.05 else 1)))
+    status = draw.choices(list(SHARED), list(SHARED.values()))[0]
+    return Exchange(
+        id=f"{draw.getrandbits(128):032x}",
+        person=draw.choice(people),
+        source="api" if draw.random() < 0.1 else "page",
+        conversation_id=None,
+        parent_id=None,
+        messages=(Message("system", "Be brief."), Message("user", prompt)),
+        answer=answer,
+        status=status,
+        finish_reason="stop" if status is Status.DONE else None,
+        error=None,
+        model="Qwen2-7B-Instruct",
+        quantization="nf4",
+        sampling=Sampling(seed=7),
+        prompt_tokens=len(prompt) // 2,
+        cached_tokens=0,
+        completion_tokens=len(answer) // 2,
+        queue_depth=1,
+        queued_at=queued,
+        started_at=queued + waited,
+        first_token_at=queued + waited + timedelta(seconds=0.2),
+        finished_at=queued + waited + timedelta(seconds=5),
+    )
+
+
+def _texts(draw: random.Random) -> tuple[str, str]:
+    """A prompt and an answer in one language, with names and numbers, so that there are as many terms as in life."""
+    list_, between, rare = (HAN, "", RARE_HAN) if draw.random() < 0.5 else (ENGLISH, " ", f" {RARE_ENGLISH}")
+    prompt, answer = (between.join(draw.choices(list_, k=draw.randint(*span))) for span in ((4, 30), (20, 160)))
+    name = "".join(chr(draw.randrange(0x4E00, 0x9FA5)) for _ in range(2))
+    return f"{prompt} {draw.randrange(10**6)} {name}{rare if draw.random() < 1e-4 else ''}", answer
+
+
+def make(path: Path, rows: int) -> None:
+    """Fill the database past the store: rows in their order, and the search index when all are there."""
+    store = Store(f"sqlite:///{path}")
+    store.open()
+    people = asyncio.run(_people(store))
+    store.close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("PRAGMA synchronous=OFF")
+        triggers = database.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for name, _ in triggers:
+            database.execute(f"DROP TRIGGER {name}")
+        _insert(database, (to_values(exchange(number, rows, people)) for number in range(rows)))
+        database.execute(
+            "INSERT INTO exchanges_search (rowid, prompt, answer) "
+            "SELECT number, prompt || char(10, 10), answer || char(10, 10) FROM exchanges ORDER BY number"
+        )
+        for _, sql in triggers:
+            database.execute(sql)
+
+
+async def _people(store: Store) -> list[str]:
+    made = [await store.users.create(f"person {number}", "no password", "staff") for number in range(PEOPLE)]
+    return [user.id for user in made if user]
+
+
+def _insert(database: sqlite3.Connection, values: Iterator[dict[str, Any]]) -> None:
+    batch: list[dict[str, Any]] = []
+    for one in values:
+        batch.append({name: _plain(value) for name, value in one.items()})
+        if len(batch) == BATCH:
+            _write(database, batch)
+            batch = []
+    _write(database, batch)
+
+
+def _write(database: sqlite3.Connection, batch: list[dict[str, Any]]) -> None:
+    if batch:
+        columns, places = ", ".join(batch[0]), ", ".join(f":{name}" for name in batch[0])
+        database.execute("BEGIN")
+        database.executemany(f"INSERT INTO exchanges ({columns}) VALUES ({places})", batch)
+        database.execute("COMMIT")
+
+
+def _plain(value: Any) -> Any:
+    """Times as the store writes them."""
+    return f"{value:%Y-%m-%d %H:%M:%S.%f}" if isinstance(value, datetime) else value
+
+
+async def ask(store: Store, times: int) -> list[Figure]:
+    person = (await store.users.list())[7].id
+    month, day = NOW - timedelta(days=30), NOW - timedelta(days=1)
+    filters = {
+        "all": ExchangeFilter(),
+        "one person": ExchangeFilter(person=person),
+        "failed": ExchangeFilter(status=Status.FAILED),
+        "failed or cut off": ExchangeFilter(cut_off=True),
+        "long waits": ExchangeFilter(long_wait=True),
+        "thumbs-down (none)": ExchangeFilter(rating=-1),
+        "unreviewed": ExchangeFilter(reviewed=False),
+        "another model (none)": ExchangeFilter(model="none"),
+        "a common word": ExchangeFilter(text="server"),
+        "a rare word": ExchangeFilter(text=RARE_ENGLISH),
+        "a word that is nowhere": ExchangeFilter(text="qqqqqq"),
+        "two common words": ExchangeFilter(text="server warehouse"),
+        "a common word, one person, a day": ExchangeFilter(text="server", person=person, since=day),
+        "a common word, before the year": ExchangeFilter(text="server", until=START + timedelta(days=1)),
+        "three Han": ExchangeFilter(text="数据库"),
+        "two Han, common, 30 days": ExchangeFilter(text="报销", since=month),
+        "two Han, rare, 30 days": ExchangeFilter(text=RARE_HAN, since=month),
+        "two Han, nowhere, 30 days": ExchangeFilter(text="饕餮", since=month),
+        "two Han, rare, ever": ExchangeFilter(text=RARE_HAN),
+        "two Han twice, 30 days": ExchangeFilter(text="报销 鲲鹏", since=month),
+        "one Han, 30 days": ExchangeFilter(text="报", since=month),
+    }
+    figures = [await _timed(name, lambda f=f: store.exchanges.search(f), times) for name, f in filters.items()]  # type: ignore[misc]  # f is the filter of its turn
+    newest = (await store.exchanges.search(ExchangeFilter(), limit=1)).items[0].id
+    return [*figures, await _timed("others like this", lambda: store.exchanges.like(newest), times)]
+
+
+async def _timed(question: str, ask: Callable[[], Awaitable[Any]], times: int) -> Figure:
+    took, found = [], 0
+    for _ in range(times):
+        begun = time.perf_counter()
+        answer = await ask()
+        took.append(time.perf_counter() - begun)
+        found = len(getattr(answer, "items", answer))
+    return Figure(question, found, statistics.median(took), max(took))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--folder", type=Path, help="where the database is, or shall be; else it is made and removed")
+    parser.add_argument("--times", type=int, default=5)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        path = (given.folder or Path(temporary)) / f"search-{given.rows}.db"
+        if not path.exists():
+            begun = time.perf_counter()
+            make(path, given.rows)
+            print(f"made {given.rows} rows in {time.perf_counter() - begun:.0f} s, {path.stat().st_size / 1e6:.0f} MB")
+        store = Store(f"sqlite:///{path}")
+        store.open()
+        figures = asyncio.run(ask(store, given.times))
+        store.close()
+    print(f"{'question':36} {'rows':>5} {'median s':>9} {'slowest s':>9}")
+    for one in figures:
+        print(f"{one.question:36} {one.rows:5} {one.median_s:9.3f} {one.slowest_s:9.3f}")
+    if given.json:
+        given.json.write_text(json.dumps({"rows": given.rows, "figures": [asdict(one) for one in figures]}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""Which exchanges a filter means, newest first, a piece at a time, in a log of any length.
+
+Two ways lead through a large log. The walk goes back in time along an index that holds all that is filtered by, and
+reads the texts only of what is left over. The index's way asks SQLite's trigram index, which gives row numbers from the
+newest down, and looks at each row's other fields. A text is looked for on the index's way, unless the other fields
+leave so few rows that the walk reads them all at once. The cursor says which way its page was found on: two parts on
+the walk, one on the other.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlmodel import Session, col
+
+from engine.types import ExchangeFilter, Status
+from storage.filters import Conditions, conditions
+from storage.models import ExchangeTable, UserRow
+from storage.paging import before, before_number, decode, encode
+from storage.records import ExchangeRow
+from storage.search import UNFINISHED, contains, in_index, in_rows, snippet, words
+
+SHOWN = 200  # characters of prompt and answer in a list
+FEW = 5000  # rows whose texts are read sooner than the index answers
+
+_NUMBER = col(ExchangeTable.number)
+_INDEX = sa.table("exchanges_search", sa.column("rowid", sa.Integer))
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    numbers: list[int]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Answers one filter in one database session. `indexed`: there is a trigram index."""
+
+    session: Session
+    filter: ExchangeFilter
+    indexed: bool
+
+    def piece(self, limit: int, cursor: str | None) -> Piece:
+        """The numbers of the next `limit` rows. Raises ValueError for a cursor that is not one."""
+        if not (self.indexed and words(self.filter.text)):
+            return self._walk(limit, cursor)
+        by_index = not self._few() if cursor is None else len(decode(cursor, 1, 2)) == 1
+        query = in_index(self.session, self.filter.text) if by_index else None
+        return self._walk(limit, cursor) if query is None else self._by_index(*query, limit, cursor)
+
+    def _walk(self, limit: int, cursor: str | None) -> Piece:
+        rows = (
+            sa.select(_NUMBER, col(ExchangeTable.queued_at), col(ExchangeTable.id))
+            .where(
+                *self._conditions(),
+                *in_rows(self.filter.text, sqlite=self._dialect == "sqlite"),
+                *before(ExchangeTable.queued_at, ExchangeTable.id, cursor),
+            )
+            .order_by(col(ExchangeTable.queued_at).desc(), col(ExchangeTable.id).desc())
+            .limit(limit + 1)
+        )
+        found = self.session.connection().execute(rows).all()
+        last = found[limit - 1] if len(found) > limit else None
+        next = encode([last.queued_at.isoformat(), last.id]) if last else None
+        return Piece([row.number for row in found[:limit]], next)
+
+    def _by_index(self, query: str, rest: list[str], limit: int, cursor: str | None) -> Piece:
+        """Rows that are not final are not in the index; there are few, and they are looked through."""
+        by_number: sa.Select[Any] = sa.select(_NUMBER).order_by(_NUMBER.desc()).limit(limit + 1)
+        texts = in_rows(self.filter.text, sqlite=True)
+        after = before_number(ExchangeTable.number, cursor)
+        running = by_number.where(col(ExchangeTable.status).in_(UNFINISHED), *self._conditions(), *texts, *after)
+        numbers = [*self._scalars(running), *self._scalars(self._in_index(query, rest, limit, cursor))]
+        numbers.sort(reverse=True)
+        return Piece(numbers[:limit], encode([str(numbers[limit - 1])]) if len(numbers) > limit else None)
+
+    def _in_index(self, query: str, rest: list[str], limit: int, cursor: str | None) -> sa.Select[Any]:
+        """The plus signs keep SQLite from joining the other way round, row by row into the index."""
+        rowid = _INDEX.c.rowid
+        match = sa.literal_column("exchanges_search").op("MATCH")(query)
+        rows = sa.select(rowid).where(match, *self._between(), *before_number(rowid, cursor))  # type: ignore[arg-type]  # a column as well
+        others = [*self._conditions(), *(_either(word) for word in rest)]
+        if others:
+            same = sa.literal_column("+exchanges_search.rowid", sa.Integer) == _NUMBER
+            rows = rows.join(ExchangeTable, same).where(*others)
+        return rows.order_by(rowid.desc()).limit(limit + 1)
+
+    def _between(self) -> Conditions:
+        """The numbers that a time leaves, so that the index need not be read beyond them."""
+        if self.filter.since is None and self.filter.until is None:
+            return []
+        asked = ExchangeFilter(since=self.filter.since, until=self.filter.until)
+        ends = sa.select(sa.func.min(_NUMBER), sa.func.max(_NUMBER)).where(*conditions(asked, self._dialect))
+        first, last = self.session.connection().execute(ends).one()
+        return [_INDEX.c.rowid >= (first or 0), _INDEX.c.rowid <= (last or 0)]
+
+    def _few(self) -> bool:
+        others = self._conditions()
+        if not others:
+            return False
+        some = sa.select(sa.literal(1)).select_from(ExchangeTable).where(*others).limit(FEW + 1).subquery()
+        counted: int = self.session.connection().execute(sa.select(sa.func.count()).select_from(some)).scalar_one()
+        return counted <= FEW
+
+    def _conditions(self) -> Conditions:
+        return conditions(self.filter, self._dialect)
+
+    def _scalars(self, rows: sa.Select[Any]) -> Sequence[int]:
+        return self.session.connection().execute(rows).scalars().all()
+
+    @property
+    def _dialect(self) -> str:
+        return self.session.get_bind().dialect.name
+
+
+def _either(word: str) -> sa.ColumnElement[bool]:
+    return sa.or_(*(contains(column, word, sqlite=True) for column in (ExchangeTable.prompt, ExchangeTable.answer)))
+
+
+def lines(session: Session, numbers: Sequence[int], text: str = "") -> list[ExchangeRow]:
+    """The rows of these numbers, in their order, with the snippets around what `text` looks for."""
+    whole: list[sa.ColumnElement[Any]] = [
+        col(ExchangeTable.prompt).label("all_prompt"),
+        col(ExchangeTable.answer).label("all_answer"),
+    ]
+    rows = (
+        sa.select(*_COLUMNS, *(whole if text else []))
+        .outerjoin(UserRow, col(UserRow.id) == col(ExchangeTable.person))
+        .where(_NUMBER.in_(numbers))
+    )
+    by_number = {row.number: row for row in session.connection().execute(rows)}
+    return [_line(by_number[number], text) for number in numbers]
+
+
+_COLUMNS = [
+    _NUMBER,
+    col(ExchangeTable.id),
+    sa.func.coalesce(col(UserRow.name), "").label("user_name"),
+    col(ExchangeTable.source),
+    col(ExchangeTable.status),
+    col(ExchangeTable.conversation_id),
+    sa.func.substr(col(ExchangeTable.prompt), 1, SHOWN).label("prompt"),
+    sa.func.substr(col(ExchangeTable.answer), 1, SHOWN).label("answer"),
+    col(ExchangeTable.model),
+    col(ExchangeTable.queued_at),
+    col(ExchangeTable.started_at),
+    col(ExchangeTable.first_token_at),
+    col(ExchangeTable.finished_at),
+    col(ExchangeTable.prompt_tokens),
+    col(ExchangeTable.completion_tokens),
+]
+
+
+def _line(row: sa.Row[*tuple[Any, ...]], text: str) -> ExchangeRow:
+    def after_s(moment: datetime | None) -> float | None:
+        return None if moment is None else (moment - row.queued_at).total_seconds()
+
+    return ExchangeRow(
+        id=row.id,
+        user_name=row.user_name,
+        source=row.source,
+        status=Status(row.status),
+        conversation_id=row.conversation_id,
+        prompt=row.prompt,
+        answer=row.answer,
+        snippet=snippet([row.all_prompt, row.all_answer], text) if text else "",
+        model=row.model,
+        queued_at=row.queued_at,
+        queue_s=after_s(row.started_at),
+        ttft_s=after_s(row.first_token_at),
+        total_s=after_s(row.finished_at),
+        prompt_tokens=row.prompt_tokens,
+        completion_tokens=row.completion_tokens,
+    )

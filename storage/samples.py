@@ -1,0 +1,81 @@
+"""How the server fared, a row a minute, for KEPT. Numbers only: no text and no names."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+from sqlmodel import Session, col
+
+from engine.sketch import read
+from engine.spans import Span
+from storage.database import Database
+from storage.models import Base, SampleRow
+
+KEPT = timedelta(days=35)  # at most 50,400 rows, some 20 MB
+
+
+class Samples:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, span: Span) -> None:
+        """Keep this span, and let go of those that are older than KEPT."""
+        values = _values(span)
+        over = sa.delete(SampleRow).where(col(SampleRow.at) < datetime.now(UTC) - KEPT)
+
+        def work(session: Session) -> None:
+            session.exec(sa.insert(SampleRow).values(**values))
+            session.exec(over)
+
+        await self._database.write(work)
+
+    async def since(self, when: datetime) -> list[Span]:
+        """Those that began at `when` or later, the oldest first."""
+        rows = sa.select(_TABLE).where(_TABLE.c.at >= when).order_by(_TABLE.c.at)
+        return await self._database.search(lambda session: [_span(row) for row in session.connection().execute(rows)])
+
+
+def _values(span: Span) -> dict[str, object]:
+    return {
+        "at": span.at,
+        "seconds": span.seconds,
+        "running": span.running,
+        "running_peak": span.running_peak,
+        "waiting": span.waiting,
+        "waiting_peak": span.waiting_peak,
+        "tokens": span.tokens,
+        "ended": json.dumps(dict(span.ended)),
+        "refused": json.dumps(dict(span.refused)),
+        "ttft": span.ttft.json(),
+        "gaps": span.gaps.json(),
+        "queue": span.queue.json(),
+        "cpu": span.cpu,
+        "memory": span.memory,
+        "gpu": span.gpu,
+        "gpu_memory": span.gpu_memory,
+    }
+
+
+def _span(row: sa.Row[*tuple[Any, ...]]) -> Span:
+    return Span(
+        at=row.at,
+        seconds=row.seconds,
+        running=row.running,
+        running_peak=row.running_peak,
+        waiting=row.waiting,
+        waiting_peak=row.waiting_peak,
+        tokens=row.tokens,
+        ended=json.loads(row.ended),
+        refused=json.loads(row.refused),
+        ttft=read(row.ttft),
+        gaps=read(row.gaps),
+        queue=read(row.queue),
+        cpu=row.cpu,
+        memory=row.memory,
+        gpu=row.gpu,
+        gpu_memory=row.gpu_memory,
+    )
+
+
+_TABLE = Base.metadata.tables["samples"]  # a week has ten thousand rows, and objects of the mapper cost their time

@@ -1,0 +1,36 @@
+"""What tests of the administrators' pages do and look for; the server is `office` of conftest.py."""
+
+from playwright.sync_api import Locator, Page
+
+from tests.server import RunningServer
+
+
+def ask(page: Page, question: str) -> None:
+    page.get_by_label("Write a message").fill(question)
+    page.get_by_label("Write a message").press("Enter")
+
+
+def row(page: Page, person: str) -> Locator:
+    return page.get_by_role("row").filter(has_text=person)
+
+
+def button(page: Page, label: str) -> Locator:
+    return page.get_by_role("button", name=label, exact=True)
+
+
+def confirm(page: Page, label: str, reason: str = "because") -> None:
+    """Give a reason in the dialog that has come up, and press its button."""
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Reason").fill(reason)
+    dialog.get_by_role("button", name=label, exact=True).click()
+
+
+def cancel(page: Page, person: str) -> None:
+    button(page, f"Cancel: {person}").click()
+    confirm(page, "Cancel the request")
+
+
+def audit(server: RunningServer, action: str) -> list[tuple[str, str]]:
+    """Who did this, and to whom or what, in order."""
+    found = server.rows("SELECT actor, target FROM audit WHERE action = ? ORDER BY id", action)
+    return [(str(actor), str(target)) for actor, target in found]

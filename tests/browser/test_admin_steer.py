@@ -1,0 +1,139 @@
+"""Steering in a real browser: pause, drain, banner, stalls, people's own limits, keys and invitations."""
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.admin import ask, audit, button, cancel, confirm, row
+from tests.browser.conftest import Visit
+from tests.server import PASSWORD, RunningServer, bearer, key_of
+
+pytestmark = pytest.mark.browser
+
+
+def asked(server: RunningServer, name: str = "eve") -> httpx.Response:
+    """What a program of this person is answered."""
+    question = {"messages": [{"role": "user", "content": "hi"}]}
+    return httpx.post(f"{server.url}/v1/chat/completions", json=question, headers=bearer(key_of(name)), timeout=60)
+
+
+def test_a_pause_tells_people_why_keeps_what_runs_and_ends(office: RunningServer, visit: Visit) -> None:
+    steer, ada, bob = visit(office, "/admin/steer"), visit(office, name="ada"), visit(office, name="bob")
+    ask(ada, "long")
+    steer.get_by_label("What people read meanwhile").fill("系统维护 <i>一小时</i>。")
+    button(steer, "Pause").click()
+    expect(steer.get_by_text("New requests are refused; 1 are still inside.")).to_be_visible()
+    expect(steer.locator(".state.warn")).to_contain_text("Paused")
+    ask(bob, "hello")
+    expect(bob.get_by_text("系统维护 <i>一小时</i>。 Your message stays here.")).to_be_visible()
+    expect(bob.get_by_label("Write a message")).to_have_value("hello")
+    refused = asked(office)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "paused")
+    assert refused.json()["error"]["message"] == "系统维护 <i>一小时</i>。"
+    assert int(refused.headers["retry-after"]) > 0
+    ready = httpx.get(office.url + "/readyz")
+    assert (ready.status_code, ready.json()["status"]) == (503, "paused")
+
+    expect(ada.get_by_label("Stop")).to_be_visible()  # what runs goes on
+    button(steer, "Resume").click()
+    expect(steer.get_by_text("Requests are taken.")).to_be_visible()
+    cancel(visit(office, "/admin"), "ada")
+    assert asked(office).status_code == 200
+    assert len(audit(office, "intake.pause")) == len(audit(office, "intake.resume")) == 1
+
+
+def test_a_drain_says_when_nothing_is_left(office: RunningServer, visit: Visit) -> None:
+    steer, ada = visit(office, "/admin/steer"), visit(office, name="ada")
+    ask(ada, "long")
+    button(steer, "Drain").click()
+    expect(steer.locator(".state")).to_contain_text("The server finishes what it has")
+    assert asked(office).json()["error"]["code"] == "draining"
+    cancel(visit(office, "/admin"), "ada")
+    expect(steer.locator(".state")).to_contain_text("The server is drained: nothing runs or waits.")
+    button(steer, "Resume").click()
+    expect(steer.locator(".state")).to_contain_text("Answering")
+
+
+def test_a_banner_comes_to_every_open_page_as_text_and_goes(office: RunningServer, visit: Visit) -> None:
+    steer = visit(office, "/admin/steer")
+    pages = [visit(office, path, name="rita") for path in ("/", "/account", "/review")]
+    steer.get_by_label("Text").fill("今晚 22:00 <script>alert(1)</script> 维护")
+    steer.get_by_label("Level").click()
+    steer.get_by_role("option", name="Warning").click()
+    steer.get_by_label("For how long").click()
+    steer.get_by_role("option", name="4 hours").click()
+    button(steer, "Show it").click()
+    for page in (*pages, steer):
+        banner = page.locator(".site-banner.warn")
+        expect(banner).to_contain_text("今晚 22:00 <script>alert(1)</script> 维护")
+        expect(banner).to_contain_text("until")
+    assert "今晚 22:00 &lt;script&gt;" in httpx.get(office.url + "/login").text
+    button(steer, "Take it down").click()
+    for page in (*pages, steer):
+        expect(page.locator(".site-banner")).to_be_hidden()
+    assert [len(audit(office, action)) for action in ("banner.show", "banner.hide")] == [1, 1]
+
+
+def test_a_person_may_have_a_limit_of_their_own(office: RunningServer, visit: Visit) -> None:
+    people = visit(office, "/admin/people")
+    button(people, "Limit: bob").click()
+    people.get_by_role("dialog").get_by_label("Requests at once").fill("0")
+    button(people, "Set the limit").click()
+    expect(row(people, "bob").locator("td").nth(9)).to_have_text("0")
+    refused = asked(office, "bob")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (429, "user_limit")
+    assert asked(office, "eve").status_code == 200
+    button(people, "Limit: bob").click()
+    people.get_by_role("dialog").get_by_label("Requests at once").fill("")
+    button(people, "Set the limit").click()
+    expect(row(people, "bob").locator("td").nth(9)).to_have_text("")
+    assert asked(office, "bob").status_code == 200
+    people.reload()
+    expect(row(people, "eve").locator("td").nth(5)).not_to_have_text("–")  # requests today
+    people.get_by_label("Search").fill("RITA")
+    expect(people.get_by_role("table", name="People").locator("tbody tr")).to_have_count(1)
+
+
+def test_a_key_of_somebody_is_revoked_at_once(office: RunningServer, visit: Visit) -> None:
+    assert asked(office, "rita").status_code == 200
+    people = visit(office, "/admin/people")
+    button(people, "Revoke: rita").click()
+    confirm(people, "Revoke the key", "left the team")
+    expect(people.get_by_role("button", name="Revoke: rita")).to_have_count(0)
+    assert asked(office, "rita").status_code == 401
+    assert audit(office, "key.revoke") == [("admin", "rita")]
+
+
+def test_an_invitation_opens_once(office: RunningServer, visit: Visit) -> None:
+    people = visit(office, "/admin/people")
+    people.get_by_label("Name", exact=True).fill("nora")
+    button(people, "Invite by link").click()
+    link = people.locator(".fresh .key").inner_text()
+    expect(people.get_by_role("row").filter(has_text="nora")).to_contain_text("admin")
+    token = link.split("token=")[1]
+    assert token not in str(office.rows("select * from invites"))
+    guest = people.context.browser
+    assert guest is not None
+    page = guest.new_page()
+    page.goto(link)
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_label("Password again").fill(PASSWORD)
+    page.get_by_role("button", name="Make the account").click()
+    expect(page.get_by_label("Write a message")).to_be_visible()
+    page.goto(link)
+    expect(page.get_by_text("This invitation was used already")).to_be_visible()
+    page.context.close()
+    people.reload()
+    expect(people.get_by_role("button", name="Disable: nora")).to_be_visible()
+    assert audit(office, "invite.create") == [("admin", "nora")]
+
+
+def test_the_charts_are_drawn_for_every_range(office: RunningServer, visit: Visit) -> None:
+    page = visit(office, "/admin/history")
+    expect(page.locator(".timeline-chart")).to_have_count(8)
+    for name, key in (("Hour", "hour"), ("Day", "day"), ("Week", "week"), ("15 minutes", "live")):
+        page.get_by_role("button", name=name, exact=True).click()
+        expect(page.get_by_role("link", name="CSV")).to_have_attribute("href", f"/admin/history.csv?range={key}")
+        expect(page.locator(".timeline-chart")).to_have_count(8)
+    page.locator(".timeline-chart .plot").first.hover()
+    expect(page.locator(".timeline-chart .moment").first).to_be_visible()

@@ -1,0 +1,21 @@
+"""How the tests are shared out between the workers of `pytest -n`, which `make test` uses. Knows no test."""
+
+import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
+
+MODEL = "tests/engine/backends/qwen2/"
+
+
+class ByFile(LoadFileScheduling):
+    """A file's tests stay on one worker, so that what they share is made once; one worker alone reads the model.
+
+    With `--no-loadscope-reorder` the model's folder, which takes longest, comes first, and the others fill up the rest.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return MODEL if nodeid.startswith(MODEL) else super()._split_scope(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
+    return ByFile(config, log)

@@ -1,0 +1,50 @@
+"""Minutes in the store: what is read is what was written, and old ones go."""
+
+from datetime import UTC, datetime, timedelta
+
+from engine.sketch import Sketch
+from engine.spans import Span
+from storage import Store
+from storage.samples import KEPT
+
+
+def minute(at: datetime, **values: object) -> Span:
+    return Span(at=at, seconds=60.5, **values)  # type: ignore[arg-type]  # a test's own values
+
+
+async def test_a_minute_is_kept_with_all_that_it_holds(store: Store) -> None:
+    now = datetime.now(UTC)
+    ttft = Sketch()
+    ttft.add(0.4, times=3)
+    full = minute(
+        now,
+        running=1.5,
+        running_peak=3,
+        waiting=0.25,
+        waiting_peak=1,
+        tokens=900,
+        ended={"done": 3},
+        refused={"queue_full": 2},
+        ttft=ttft,
+        cpu=0.5,
+        memory=6 * 2**30,
+        gpu=0.75,
+        gpu_memory=80 * 2**30,
+    )
+    await store.samples.add(full)
+    await store.samples.add(minute(now - timedelta(minutes=1)))
+    before, kept = await store.samples.since(now - timedelta(minutes=5))
+    assert (kept.at, kept.tokens, kept.memory, kept.gpu_memory) == (now, 900, 6 * 2**30, 80 * 2**30)
+    assert (kept.ended, kept.refused, kept.ttft.counts) == ({"done": 3}, {"queue_full": 2}, ttft.counts)
+    assert (kept.running, kept.waiting, kept.cpu, kept.gpu, kept.seconds) == (1.5, 0.25, 0.5, 0.75, 60.5)
+    assert (before.cpu, before.memory, before.gpu, before.ttft.count) == (None, None, None, 0)
+
+
+async def test_minutes_are_kept_for_a_bounded_time(store: Store) -> None:
+    now = datetime.now(UTC)
+    for age in (KEPT + timedelta(hours=1), KEPT - timedelta(hours=1), timedelta()):
+        await store.samples.add(minute(now - age))
+    assert [span.at for span in await store.samples.since(now - timedelta(days=365))] == [
+        now - KEPT + timedelta(hours=1),
+        now,
+    ]

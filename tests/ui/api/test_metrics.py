@@ -1,0 +1,67 @@
+"""The figures for Prometheus: every request counted once, however many end between two scrapes, and nobody named."""
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from engine.job import Outcome
+from engine.monitor import Monitor
+from engine.types import Status
+from tests.engine.kit import service_on
+from tests.server import bearer, key_of, running_server
+from ui.api.metrics import Figures
+
+Values = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def values_of(page: str) -> Values:
+    return {
+        (sample.name, frozenset(sample.labels.items()) - {("model_name", "scripted")}): sample.value
+        for family in text_string_to_metric_families(page)
+        for sample in family.samples
+    }
+
+
+def value(values: Values, name: str, **labels: str) -> float:
+    return values.get((name, frozenset(labels.items())), 0.0)
+
+
+async def test_no_outcome_is_lost_however_many_there_are() -> None:
+    service = await service_on()
+    figures = Figures(service, Monitor(service))
+    service.on_outcome.append(figures.count)
+    for _ in range(12_000):  # more than the service itself remembers
+        for told in service.on_outcome:
+            told(Outcome(1.0, Status.DONE, 0.1, 0.2, 0.5, completion_tokens=3, prompt_tokens=7, finish_reason="length"))
+    values = values_of(figures.page().decode())
+    assert value(values, "qdesk_request_success_total", finished_reason="length") == 12_000
+    assert value(values, "qdesk_generation_tokens_total") == 36_000
+    assert value(values, "qdesk_prompt_tokens_total") == 84_000
+    assert value(values, "qdesk_e2e_request_latency_seconds_count") == 12_000
+    await service.stop()
+
+
+def test_each_way_to_end_is_counted_and_nobody_is_named() -> None:
+    with running_server(accounts={"ada": "staff"}) as server:
+
+        def ask(prompt: str, **more: object) -> int:
+            question = {"messages": [{"role": "user", "content": prompt}], **more}
+            url, key = server.url + "/v1/chat/completions", bearer(key_of("ada"))
+            return httpx.post(url, json=question, headers=key, timeout=60).status_code
+
+        assert [ask("hello"), ask("hello", max_tokens=1), ask("fail before"), ask("word " * 5000)] == [
+            200,
+            200,
+            500,
+            400,
+        ]
+        page = httpx.get(server.url + "/metrics", headers=bearer()).text
+        [(ada,)] = server.rows("select id from users where name = 'ada'")
+    values = values_of(page)
+    assert value(values, "qdesk_request_success_total", finished_reason="stop") == 1
+    assert value(values, "qdesk_request_success_total", finished_reason="length") == 1
+    assert value(values, "qdesk_request_failure_total") == 1
+    assert value(values, "qdesk_request_rejected_total", reason="context_length_exceeded") == 1
+    assert value(values, "qdesk_num_requests_running") == 0
+    assert value(values, "qdesk_time_to_first_token_seconds_count") == 2
+    assert "ada" not in page
+    assert ada not in page

@@ -1,0 +1,141 @@
+"""Files for administrators, and accounts by invitation, over plain HTTP to the real server."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+
+from storage import Store
+from tests.server import PASSWORD, SECRET, RunningServer, form_token, in_a_thread, make_accounts, running_server
+from ui.pages.admin.ranges import RANGES
+from ui.seal import Seal
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    folder = tmp_path_factory.mktemp("files")
+    in_a_thread(make_accounts(folder, {"admin": "admin", "rita": "reviewer", "ada": "staff"}))
+    in_a_thread(furnish(folder))
+    with running_server(folder) as running:
+        yield running
+
+
+async def furnish(folder: Path) -> None:
+    """Invitations whose tokens the tests know, and an audit trail."""
+    store = Store(f"sqlite:///{folder / 'qdesk.db'}")
+    store.open()
+    for token, name, lasts in (("open", "", 1), ("named", "Dora", 1), ("over", "", -1)):
+        sealed = Seal(SECRET.encode())("invite", token)
+        expires_at = datetime.now(UTC) + timedelta(hours=lasts)
+        await store.invites.create(sealed, name=name, role="reviewer", invited_by="chief", expires_at=expires_at)
+    await store.audit.add("chief", "banner.show", "", "=HYPERLINK(1)，维护")
+    for number in range(1200):
+        await store.audit.add("bulk", "review.open", f"exchange {number}")
+    store.close()
+
+
+def rows_of(answer: httpx.Response) -> list[dict[str, str]]:
+    assert answer.status_code == 200
+    assert answer.headers["content-disposition"].startswith("attachment; ")
+    assert answer.text.startswith("\ufeff")
+    return list(csv.DictReader(io.StringIO(answer.text.removeprefix("\ufeff"))))
+
+
+@pytest.mark.parametrize("range", RANGES)
+def test_the_charts_numbers_come_as_csv(server: RunningServer, range: str) -> None:
+    with server.sign_in() as admin:
+        rows = rows_of(admin.get("/admin/history.csv", params={"range": range}))
+    assert len(rows) == RANGES[range].length_s / RANGES[range].step_s
+
+
+def test_the_audit_trail_comes_whole_and_as_filtered(server: RunningServer) -> None:
+    with server.sign_in() as admin:
+        answer = admin.get("/admin/audit/export", params={"format": "jsonl", "actor": "bulk"})
+        lines = [json.loads(line) for line in answer.text.splitlines()]
+        assert [line["target"] for line in lines] == [f"exchange {number}" for number in range(1199, -1, -1)]
+        tomorrow = f"{datetime.now(UTC) + timedelta(days=1):%Y-%m-%d}"
+        nothing = admin.get("/admin/audit/export", params={"format": "csv", "first": tomorrow})
+        assert rows_of(nothing) == []
+        chief = rows_of(admin.get("/admin/audit/export", params={"format": "csv", "actor": "chief"}))
+        assert [(row["action"], row["detail"]) for row in chief] == [("banner.show", "'=HYPERLINK(1)，维护")]
+    taken = server.rows("select actor, target, detail from audit where action = 'audit.export' order by id")
+    assert taken[0] == ("admin", "jsonl", "actor=bulk")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/admin/history.csv?range=year",
+        "/admin/history.csv",
+        "/admin/audit/export",
+        "/admin/audit/export?format=exe",
+        "/admin/audit/export?format=csv&first=yesterday",
+    ],
+)
+def test_what_is_not_offered_is_refused_with_a_sentence(server: RunningServer, address: str) -> None:
+    with server.sign_in() as admin:
+        assert admin.get(address).status_code == 400
+
+
+@pytest.mark.parametrize("name", ["rita", "ada"])
+@pytest.mark.parametrize(
+    "address", ["/admin/history.csv?range=hour", "/admin/audit/export?format=csv", "/admin/steer", "/admin/history"]
+)
+def test_others_get_none_of_it(server: RunningServer, name: str, address: str) -> None:
+    with server.sign_in(name) as browser:
+        assert browser.get(address).status_code == 403
+    with httpx.Client(base_url=server.url) as stranger:
+        assert stranger.get(address).status_code == 303
+
+
+def accept(browser: httpx.Client, token: str, **fields: str) -> httpx.Response:
+    shown = browser.get("/invite", params={"token": token})
+    known = form_token(shown.text) if shown.status_code == 200 else ""
+    filled = {"name": "", "password": PASSWORD, "again": PASSWORD, **fields}
+    return browser.post("/invite", data={"form_token": known, "token": token, **filled})
+
+
+def test_an_invited_person_makes_one_account_and_is_signed_in(server: RunningServer) -> None:
+    with httpx.Client(base_url=server.url, timeout=60) as browser:
+        assert accept(browser, "open", name="ada").status_code == 409
+        assert "The two passwords differ." in accept(browser, "open", name="zoe", again="something else").text
+        assert accept(browser, "open", name="<i>Zoe</i>").status_code == 303
+        assert "<i>Zoe" not in browser.get("/account").text
+        assert browser.get("/review").status_code == 200  # a reviewer, as the invitation says
+    with httpx.Client(base_url=server.url, timeout=60) as another:
+        answer = accept(another, "open", name="mallory")
+        assert (answer.status_code, "was used already" in answer.text) == (403, True)
+    assert server.rows("select actor, detail from audit where action = 'invite.accept'")[0] == (
+        "<i>Zoe</i>",
+        "invited by chief",
+    )
+
+
+def test_the_name_of_the_invitation_stays(server: RunningServer) -> None:
+    with httpx.Client(base_url=server.url, timeout=60) as browser:
+        assert 'value="Dora"' in browser.get("/invite", params={"token": "named"}).text
+        assert accept(browser, "named", name="mallory").status_code == 303
+    assert server.rows("select role from users where name = 'Dora'") == [("reviewer",)]
+    assert server.rows("select name from users where name = 'mallory'") == []
+
+
+@pytest.mark.parametrize("token", ["", "over", "guessed", "open' --"])
+def test_a_link_that_is_none_opens_nothing(server: RunningServer, token: str) -> None:
+    with httpx.Client(base_url=server.url, timeout=60) as browser:
+        assert browser.get("/invite", params={"token": token}).status_code == 403
+        assert accept(browser, token, name="mallory").status_code == 403
+
+
+def test_another_sites_form_makes_no_account(server: RunningServer) -> None:
+    with httpx.Client(base_url=server.url, timeout=60) as browser:
+        form = {"form_token": "forged", "token": "named", "name": "m", "password": PASSWORD, "again": PASSWORD}
+        assert browser.post("/invite", data=form).status_code == 403
+
+
+def test_tokens_are_stored_as_seals_alone(server: RunningServer) -> None:
+    assert all(len(str(row[0])) >= 40 for row in server.rows("select token_hash from invites"))

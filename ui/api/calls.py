@@ -1,0 +1,75 @@
+"""A program's call on its way in, whichever surface it came by: rate limit, idempotency key, and its requests together.
+
+The same key of the same account gives the same exchanges, once: while they run, whoever asks again follows them; when
+they have ended, they are told again from the log. Such requests go on for a while when their program has gone away.
+"""
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from weakref import WeakValueDictionary
+
+from starlette.requests import Request
+
+from engine.types import ChatRequest
+from ui.api.access import end_with_access
+from ui.api.answers import Answer
+from ui.api.bodies import Body
+from ui.api.errors import ApiError
+from ui.api.rate import RateLimit
+from ui.api.replay import Replay
+from ui.auth import Caller
+from ui.desk import Desk
+
+HEADER = "idempotency-key"
+
+
+class Calls:
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+        self.rate = RateLimit(desk.settings.api_rate_limit)
+        self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+
+    async def answers(self, request: Request, body: Body, asked: Sequence[ChatRequest]) -> Sequence[Answer]:
+        """The answers to a call over HTTP. Raises EngineError, or ApiError for the key."""
+        caller: Caller = request.state.caller
+        key = request.headers.get(HEADER)
+        if key is None:
+            return await self.start(caller, asked)
+        if not re.fullmatch(r"[\x21-\x7e]{1,255}", key):
+            raise ApiError(400, "Idempotency-Key has 1 to 255 visible ASCII characters.", param="Idempotency-Key")
+        said = f"{request.scope['path']} {body.model_dump_json()}"
+        lock = self._locks.setdefault((caller.person or "", key), asyncio.Lock())
+        async with lock:  # of two at once, the second finds what the first has begun
+            return await self._once(caller, key, hashlib.sha256(said.encode()).hexdigest(), asked)
+
+    async def start(self, caller: Caller, asked: Sequence[ChatRequest]) -> Sequence[Answer]:
+        """Hand the requests in, all or none; they end when the caller may ask no more. Raises EngineError."""
+        jobs = await self.desk.service.submit_all(asked)
+        for job in jobs:
+            end_with_access(self.desk, caller, job)
+        return jobs
+
+    async def _once(self, caller: Caller, key: str, body_hash: str, asked: Sequence[ChatRequest]) -> Sequence[Answer]:
+        person = caller.person or ""
+        before = await self.desk.store.idempotency.find(person, key)
+        if before and before.body_hash != body_hash:
+            message = "This Idempotency-Key was used for another request; take a new key for a new one."
+            raise ApiError(422, message, param="Idempotency-Key", code="idempotency_key_reused")
+        if before and (found := await self._found(before.exchange_ids)):
+            return found
+        answers = await self.start(caller, [replace(request, outlives=True) for request in asked])
+        await self.desk.store.idempotency.add(person, key, body_hash, [answer.id for answer in answers])
+        return answers
+
+    async def _found(self, ids: Sequence[str]) -> list[Answer]:
+        """The exchanges, running or ended; none where the log has lost one of them."""
+        found: list[Answer] = []
+        for id in ids:
+            if job := self.desk.service.jobs.get(id):
+                found.append(job)
+            elif exchange := await self.desk.store.exchanges.get(id):
+                found.append(Replay(exchange))
+        return found if len(found) == len(ids) else []

@@ -1,0 +1,31 @@
+"""How often one account may call the API, whatever it asks. In memory; the operator's fixed key is not counted."""
+
+import time
+
+from limits import RateLimitItem, parse
+from limits.storage import MemoryStorage
+from limits.strategies import MovingWindowRateLimiter
+
+from ui.api.errors import ApiError
+from ui.auth import Caller
+
+
+class RateLimit:
+    def __init__(self, limit: str) -> None:
+        """`limit` as in QDESK_API_RATE_LIMIT: "600/minute"; empty is none."""
+        self._limit: RateLimitItem | None = parse(limit) if limit else None
+        self._limiter = MovingWindowRateLimiter(MemoryStorage())
+
+    def take(self, caller: Caller) -> None:
+        """Count a call. Raises ApiError 429 `rate_limit` with the time after which there is room again."""
+        if self._limit is None or caller.person is None or self._limiter.hit(self._limit, caller.person):
+            return
+        room_at = self._limiter.get_window_stats(self._limit, caller.person).reset_time
+        limit = f"{self._limit.amount} calls in {self._limit.multiples} {self._limit.GRANULARITY.name}"
+        raise ApiError(
+            429,
+            f"An account may make {limit} here; wait a little.",
+            type="rate_limit_error",
+            code="rate_limit",
+            retry_after_s=max(1.0, room_at - time.time()),
+        )

@@ -1,0 +1,1 @@
+"""The parts of the account page that are more than a field."""

@@ -1,0 +1,45 @@
+"""A dialog that asks an administrator before something is done to somebody, and why."""
+
+from collections.abc import Awaitable, Callable
+
+from nicegui import ui
+
+from ui.pages.admin.administrator import Administrator
+
+LONGEST = 200  # characters of a reason
+
+Answered = Callable[[str], Awaitable[None]]
+
+
+class ReasonDialog:
+    """One dialog for all the rows of a table."""
+
+    def __init__(self, admin: Administrator) -> None:
+        self.admin, say = admin, admin.say
+        self._answered: Answered | None = None
+        with ui.dialog() as self.dialog, ui.card().classes("dialog"):
+            self.title = ui.label().classes("dialog-title")
+            self.about = ui.label().classes("soft")
+            self.reason = ui.input(say("Reason")).props(f'maxlength={LONGEST} autofocus autocomplete="off"')
+            self.reason.on("keydown.enter", self._confirm)
+            ui.label(say("It is kept in the audit trail.")).classes("soft")
+            with ui.element("div").classes("dialog-buttons"):
+                ui.button(say("Back"), on_click=self.dialog.close).props("flat no-caps")
+                self.confirm = ui.button(on_click=self._confirm).props("no-caps unelevated")
+
+    def ask(self, title: str, about: str, confirm: str, answered: Answered) -> None:
+        """Open; `answered` gets the reason, which is not empty."""
+        self._answered = answered
+        self.title.text, self.about.text, self.confirm.text = title, about, confirm
+        self.reason.value = ""
+        self.dialog.open()
+
+    async def _confirm(self) -> None:
+        reason = str(self.reason.value or "").strip()[:LONGEST]
+        if not reason:
+            self.admin.warn(self.admin.say("Please give a reason."))
+            return
+        answered, self._answered = self._answered, None
+        self.dialog.close()
+        if answered and self.admin.may():
+            await answered(reason)
