@@ -22,6 +22,7 @@ def ask(page: Page, question: str) -> None:
     page.get_by_label("Write a message").fill(question)
     page.get_by_label("Write a message").press("Enter")
     expect(page.locator(".turn").last.locator(".answer-text")).to_have_text(f"You said: {question}")
+    expect(page.locator(".turn").last).to_have_attribute("data-status", "done")
 
 
 def test_a_conversation_goes_out_and_comes_in_again(office: RunningServer, visit: Visit) -> None:
