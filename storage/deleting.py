@@ -106,6 +106,7 @@ def _delete_chunk(session: Session, which: Condition) -> int:
         col(table.number),
         col(table.id),
         col(table.person),
+        col(table.source),
         col(table.queued_at),
         col(table.prompt_tokens),
         col(table.completion_tokens),
@@ -117,6 +118,8 @@ def _delete_chunk(session: Session, which: Condition) -> int:
     session.exec(sa.delete(ExchangeTable).where(col(ExchangeTable.number).in_([row.number for row in found])))
     totals: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
     for row in found:
+        if row.source == "import":  # it was not asked for here
+            continue
         total = totals[row.person or "", f"{row.queued_at:%Y-%m-%d}"]
         for at, value in enumerate((1, row.prompt_tokens, row.completion_tokens)):
             total[at] += value

@@ -22,6 +22,7 @@ def ask(page: Page, question: str) -> None:
     page.get_by_label("Write a message").fill(question)
     page.get_by_label("Write a message").press("Enter")
     expect(page.locator(".turn").last.locator(".answer-text")).to_have_text(f"You said: {question}")
+    expect(page.locator(".turn").last).to_have_attribute("data-status", "done")
 
 
 def test_a_conversation_goes_out_and_comes_in_again(office: RunningServer, visit: Visit) -> None:
@@ -41,7 +42,7 @@ def test_a_conversation_goes_out_and_comes_in_again(office: RunningServer, visit
     page.keyboard.press("Enter")
     with page.expect_download() as file:
         page.get_by_role("menuitem", name="Export as JSON").click()
-    page.get_by_label("Import").set_input_files(file.value.path())
+    page.get_by_label("Import", exact=True).set_input_files(file.value.path())
     expect(page.get_by_text("Conversations imported: 1")).to_be_visible()
     links = page.get_by_role("navigation", name="Conversations").get_by_role("link", name="天气 <b>")
     expect(links).to_have_count(2)
@@ -62,7 +63,7 @@ def test_a_file_that_makes_no_sense_is_told_by_line(office: RunningServer, visit
     good = {"format": "qdesk.conversation", "version": 1, "exchanges": [{"id": "a", "question": "q"}]}
     lines = [json.dumps(good), json.dumps({**good, "version": 3})]
     file = {"name": "x.jsonl", "mimeType": "application/json", "buffer": "\n".join(lines).encode()}
-    page.get_by_label("Import").set_input_files(file)  # type: ignore[arg-type]  # a FilePayload
+    page.get_by_label("Import", exact=True).set_input_files(file)  # type: ignore[arg-type]  # a FilePayload
     dialog = page.get_by_role("dialog", name="Nothing was imported")
     expect(dialog).to_contain_text("Line 2: version: Input should be 1")
     dialog.get_by_role("button", name="Close").click()

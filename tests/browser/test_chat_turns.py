@@ -15,6 +15,7 @@ def ask(page: Page, question: str) -> None:
     page.get_by_label("Write a message").fill(question)
     page.get_by_label("Write a message").press("Enter")
     expect(answer(page)).to_have_text(f"You said: {question}")
+    expect(turn(page)).to_have_attribute("data-status", "done")
 
 
 def turn(page: Page, number: int = -1) -> Locator:

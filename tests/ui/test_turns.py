@@ -146,6 +146,7 @@ def test_the_figures_of_an_answer() -> None:
         ("First token after", "1 s"),
         ("Tokens", "21"),
         ("Tokens per second", "5"),
+        ("Ended", "by itself"),
         ("Model", "Qwen2 · nf4"),
     ]
 

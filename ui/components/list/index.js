@@ -44,8 +44,8 @@ export const Menu = {
   },
   methods: {
     pick(what) {
-      this.close();
       this.$emit("pick", what);
+      this.close();
     },
     close() {
       this.from.focus();

@@ -159,3 +159,5 @@ async def test_what_is_brought_in_is_marked_and_counts_for_nothing(store: Store)
     assert await store.exchanges.usage(NOON - timedelta(days=1)) == {}
     assert [row.source for row in (await store.exchanges.search(ExchangeFilter(source="import"))).items] == ["import"]
     assert [hit.conversation.id for hit in await store.conversations.search(ada.id, "old question")] == [id]
+    assert await store.exchanges.delete_before(NOON + timedelta(days=1)) == 1
+    assert await store.exchanges.usage(NOON - timedelta(days=1)) == {}, "nor once it is deleted"
