@@ -65,7 +65,9 @@ def test_chat_from_the_first_look_to_a_full_answer(
     page = visit(narrow, reduced_motion="reduce", **look)
     expect(page.get_by_role("heading", name="What can I help you with?")).to_be_visible()
     passes(page)
-    page.locator("input[type=file]").set_input_files([{"name": "a.csv", "mimeType": "text/csv", "buffer": b"a,b\n1,2"}])
+    page.locator(".composer input[type=file]").set_input_files(
+        [{"name": "a.csv", "mimeType": "text/csv", "buffer": b"a,b\n1,2"}]
+    )
     ask(page, RICH)
     expect(page.locator(".answer-actions")).to_be_visible()
     page.get_by_role("button", name="Details").click()

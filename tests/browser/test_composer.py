@@ -26,7 +26,7 @@ def count(page: Page) -> Locator:
 
 
 def attach(page: Page, *files: tuple[str, bytes]) -> None:
-    page.locator("input[type=file]").set_input_files(
+    page.locator(".composer input[type=file]").set_input_files(
         [{"name": name, "mimeType": "text/plain", "buffer": raw} for name, raw in files]
     )
 

@@ -25,7 +25,7 @@ from ui.components.review.query import Query, reader_zone
 from ui.desk import Desk
 from ui.i18n import Language
 from ui.static_files import stylesheet
-from ui.theme import page_visitor, prepare, say_for, top_bar
+from ui.theme import heading, page_visitor, prepare, say_for, top_bar
 
 if TYPE_CHECKING:
     from storage.records import ExchangeRow
@@ -47,6 +47,7 @@ def register(desk: Desk) -> None:
         ui.add_head_html(stylesheet("answer.css") + stylesheet("review.css"))
         top_bar(desk, visitor, say, "/review")
         with ui.element("div").classes("review-page"):
+            heading(say("Review"), 1).classes("visually-hidden")
             Review(desk, visitor, say, sorted((user.name for user in users), key=str.casefold))
 
 

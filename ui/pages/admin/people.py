@@ -30,7 +30,7 @@ class People:
             Column("role", say("Role"), "choice", _roles(say)),
             Column("state", say("State")),
             Column("seen", say("Last seen")),
-            Column("actions", "", "actions"),
+            Column("actions", say("Actions"), "actions"),
         ]
         self.table = DataTable(columns, caption=say("People"), empty="", on_act=self._act)
         self._new_account()

@@ -21,7 +21,7 @@ class Requests:
             Column("age", say("Age"), "number"),
             Column("tokens", say("Tokens"), "number"),
             Column("speed", say("Tokens per second"), "number"),
-            Column("actions", "", "actions"),
+            Column("actions", say("Actions"), "actions"),
         ]
         self.table = DataTable(
             columns, caption=say("Requests"), empty=say("Nothing is running or waiting."), on_act=self._act
