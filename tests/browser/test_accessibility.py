@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import FilePayload, Page, expect
 
 from tests.browser.conftest import Visit
 from tests.server import RunningServer, running_server
@@ -64,9 +64,8 @@ def test_chat_from_the_first_look_to_a_full_answer(narrow: RunningServer, visit:
     page = visit(narrow, reduced_motion="reduce", **look)
     expect(page.get_by_role("heading", name="What can I help you with?")).to_be_visible()
     passes(page)
-    page.locator(".composer input[type=file]").set_input_files(
-        [{"name": "a.csv", "mimeType": "text/csv", "buffer": b"a,b\n1,2"}]
-    )
+    table = FilePayload(name="a.csv", mimeType="text/csv", buffer=b"a,b\n1,2")
+    page.locator(".composer input[type=file]").set_input_files(table)
     ask(page, RICH)
     expect(page.locator(".answer-actions")).to_be_visible()
     page.get_by_role("button", name="Details").click()
