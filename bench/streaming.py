@@ -63,7 +63,8 @@ class Cost:
 
     tokens: int
     seconds: float
-    kilobytes: float = 0.0
+    kilobytes: float
+    updates: int  # messages in which it came
 
     @property
     def microseconds_a_token(self) -> float:
@@ -95,16 +96,23 @@ def rendering(pieces: list[str]) -> Cost:
         part = stream.take()
         sent += len(part.finished) + len(part.piece) + len(part.tail)
     sent += len(stream.finish().finished)
-    return Cost(len(pieces), time.process_time() - began, sent / 1e3)
+    return Cost(len(pieces), time.process_time() - began, sent / 1e3, 1 + len(pieces) // TOKENS_A_LOOK)
 
 
 def compare(name: str, short: Cost, long: Cost) -> None:
-    print(f"{name:<18}", _beside("µs", short.microseconds_a_token, long.microseconds_a_token), end="   ")
-    print(_beside("bytes", short.bytes_a_token, long.bytes_a_token))
+    print(f"{name:<18}", _beside("µs/token", short.microseconds_a_token, long.microseconds_a_token), end="   ")
+    print(_beside("bytes/token", short.bytes_a_token, long.bytes_a_token))
+
+
+def compare_updates(short: Cost, long: Cost) -> None:
+    """The same for one update: on a busy machine fewer of them come, of more tokens each."""
+    print(f"{short.updates:>8} {long.updates:>8} ", end=" ")
+    print(_beside("µs/update", 1e6 * short.seconds / short.updates, 1e6 * long.seconds / long.updates), end="   ")
+    print(_beside("bytes/update", 1e3 * short.kilobytes / short.updates, 1e3 * long.kilobytes / long.updates))
 
 
 def _beside(unit: str, short: float, long: float) -> str:
-    return f"{short:6.0f} {long:6.0f} {unit}/token, ratio {long / short:4.2f}"
+    return f"{short:6.0f} {long:6.0f} {unit}, ratio {long / short:4.2f}"
 
 
 def measure_server() -> None:
@@ -126,17 +134,14 @@ def in_the_browser(page: Page, devtools: CDPSession, pieces: list[str]) -> Cost:
     """Ask the script to say these pieces; what the page receives and computes from the first of them to the last."""
     page.goto(page.url)
     page.get_by_label("Write a message").fill("".join(pieces))
-    received = [0]
-    devtools.on("Network.webSocketFrameReceived", lambda frame: _add(received, frame))
+    received: list[int] = []
+    devtools.on("Network.webSocketFrameReceived", lambda frame: received.append(len(frame["response"]["payloadData"])))
     page.get_by_role("button", name="Send").click()
     page.wait_for_selector(".answer-text p")
-    received[0], before = 0, _work(devtools)
+    received.clear()
+    before = _work(devtools)
     page.wait_for_selector(".answer-actions", timeout=600_000)
-    return Cost(len(pieces), _work(devtools) - before, received[0] / 1e3)
-
-
-def _add(received: list[int], frame: dict[str, dict[str, str]]) -> None:
-    received[0] += len(frame["response"]["payloadData"])
+    return Cost(len(pieces), _work(devtools) - before, sum(received) / 1e3, len(received))
 
 
 def _work(devtools: CDPSession) -> float:
@@ -164,6 +169,7 @@ def measure_browser(server: RunningServer, chromium: str) -> None:
             page.goto("/")
             costs.append(in_the_browser(page, devtools, mixed(tokens)))
         compare("everything mixed", *costs)
+        compare_updates(*costs)
         browser.close()
 
 

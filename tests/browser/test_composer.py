@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import FilePayload, Locator, Page, expect
 
 from tests.browser.conftest import Visit
 from tests.server import RunningServer
@@ -26,9 +26,8 @@ def count(page: Page) -> Locator:
 
 
 def attach(page: Page, *files: tuple[str, bytes]) -> None:
-    page.locator("input[type=file]").set_input_files(
-        [{"name": name, "mimeType": "text/plain", "buffer": raw} for name, raw in files]
-    )
+    sent = [FilePayload(name=name, mimeType="text/plain", buffer=raw) for name, raw in files]
+    page.locator(".composer input[type=file]").set_input_files(sent)
 
 
 def test_a_file_goes_with_the_question_and_is_shown_folded(server: RunningServer, visit: Visit) -> None:

@@ -9,7 +9,7 @@ export default {
 <div class="data-table">
   <table v-if="rows.length">
     <caption class="visually-hidden">{{ caption }}</caption>
-    <thead><tr><th v-for="column in columns" :key="column.key" scope="col" :class="column.kind">{{ column.label }}</th></tr></thead>
+    <thead><tr><th v-for="column in columns" :key="column.key" scope="col" :class="column.kind"><span :class="{ 'visually-hidden': column.kind === 'actions' }">{{ column.label }}</span></th></tr></thead>
     <tbody>
       <tr v-for="row in rows" :key="row.id" :class="row.tone">
         <td v-for="(column, place) in columns" :key="column.key" :class="column.kind" :data-label="column.label">

@@ -46,7 +46,7 @@ class People:
             Column("month", say("Requests, 30 days"), "number"),
             Column("month_tokens", say("Tokens, 30 days"), "number"),
             Column("limit", say("At once"), "number"),
-            Column("actions", "", "actions"),
+            Column("actions", say("Actions"), "actions"),
         ]
         self.table = DataTable(columns, caption=say("People"), empty=say("Nothing found."), on_act=self._act)
         self.more = ui.label().classes("soft")

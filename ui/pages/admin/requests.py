@@ -26,7 +26,7 @@ class Requests:
             Column("pages", say("Watching"), "number"),
             Column("slot", say("Slot"), "number"),
             Column("cached", say("Cached"), "number"),
-            Column("actions", "", "actions"),
+            Column("actions", say("Actions"), "actions"),
         ]
         self.table = DataTable(
             columns, caption=say("Requests"), empty=say("Nothing is running or waiting."), on_act=self._act

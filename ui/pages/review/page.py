@@ -25,7 +25,7 @@ from ui.desk import Desk
 from ui.pages.review.reader import Reader, text_of
 from ui.pages.review.work import Working
 from ui.static_files import stylesheet
-from ui.theme import page_visitor, prepare, say_for, top_bar
+from ui.theme import heading, page_visitor, prepare, say_for, top_bar
 
 if TYPE_CHECKING:
     from storage.records import ExchangeRow, User
@@ -47,6 +47,7 @@ def register(desk: Desk) -> None:
         ui.add_head_html(stylesheet("answer.css") + stylesheet("review.css"))
         top_bar(desk, visitor, say, "/review")
         with ui.element("div").classes("review-page"):
+            heading(say("Review"), 1).classes("visually-hidden")
             names = sorted((user.name for user in people), key=str.casefold)
             Review(Reader(desk, visitor, say), people, choices(say, names, models, labels))
 
