@@ -99,7 +99,7 @@ def frame(desk: Desk, visitor: Visitor, *, title: str, active: str) -> Iterator[
     """Set the page up and yield the column for its content. `title` is in the reader's language already."""
     say = prepare(desk, visitor, title)
     top_bar(desk, visitor, say, active)
-    with ui.element("main").classes("page") as column:
+    with ui.element("div").classes("page") as column:  # NiceGUI puts a <main> around it
         yield column
 
 

@@ -23,6 +23,7 @@ from playwright.sync_api import Browser, Page, StorageState, sync_playwright
 from engine.types import Exchange, Message, Sampling, Status, new_id
 from storage import Store
 from tests.server import API_KEY, RunningServer, running_server
+from ui.components.attachments import TextFile, split_files, with_files
 from ui.passwords import Passwords
 
 PICTURES = Path(__file__).parent
@@ -56,6 +57,20 @@ TALKS = [  # person, minutes ago, question, answer
 ]
 
 
+MEASURED = with_files(
+    "How much do these readings vary?", [TextFile("readings.csv", "hour,value\n9,4.1\n10,3.9\n11,4.4\n12,4.0\n")]
+)
+ABOUT_IT = (  # an answer with a formula and a table
+    "Very little. Their spread is the **standard deviation**\n\n"
+    "$$\ns = \\sqrt{\\frac{1}{n-1} \\sum_{i=1}^{n} (x_i - \\bar{x})^2}\n$$\n\n"
+    "with $n = 4$ readings and their mean $\\bar{x} = 4.1$:\n\n"
+    "| hour | value | from the mean |\n|-----:|------:|--------------:|\n"
+    "| 9 | 4.1 | 0.0 |\n| 10 | 3.9 | −0.2 |\n| 11 | 4.4 | +0.3 |\n| 12 | 4.0 | −0.1 |\n\n"
+    "That makes $s \\approx 0.22$, or 5 % of the mean."
+)
+TALKS.append(("ada", 3, MEASURED, ABOUT_IT))
+
+
 @dataclass(frozen=True)
 class Look:
     """One way to look at a page."""
@@ -75,8 +90,8 @@ LOOKS = (
 )
 
 
-async def furnish(data_dir: Path) -> str:
-    """Write people and their conversations into a fresh database; return the id of the conversation to show."""
+async def furnish(data_dir: Path) -> list[str]:
+    """Write people and their conversations into a fresh database; return the ids of the conversations."""
     store, passwords = Store(f"sqlite:///{data_dir / 'qdesk.db'}"), Passwords()
     store.open()
     people = {}
@@ -84,16 +99,16 @@ async def furnish(data_dir: Path) -> str:
         user = await store.users.create(name, await passwords.hash(PASSWORD), role)  # type: ignore[arg-type]  # one of the roles
         assert user
         people[name] = user.id
-    shown = ""
+    conversations = []
     for person, minutes, question, answer in TALKS:
-        conversation = await store.conversations.create(people[person], title=question)
+        conversation = await store.conversations.create(people[person], title=split_files(question)[0])
         exchange = _exchange(people[person], conversation.id, minutes, question, answer)
         await store.exchanges.record(exchange)
         await store.conversations.set_head(conversation.id, people[person], exchange.id)
-        shown = conversation.id
+        conversations.append(conversation.id)
     passwords.close()
     store.close()
-    return shown
+    return conversations
 
 
 def _exchange(person: str, conversation_id: str, minutes: int, question: str, answer: str) -> Exchange:
@@ -183,13 +198,14 @@ def _save(page: Page, path: Path) -> None:
     print(f"{path.name}  {path.stat().st_size / 1024:.0f} kB")
 
 
-def take_all(browser: Browser, server: RunningServer, conversation: str) -> None:
+def take_all(browser: Browser, server: RunningServer, conversations: list[str]) -> None:
     camera = Photographer(browser, server)
     for person in ("ada", "lin", "omar"):
         camera.sign_in(person)
     camera.take("login", "/login")
     camera.take("chat-empty", "/", "lin", shows="textarea")
-    camera.take("chat", f"/c/{conversation}", "ada", shows="pre code")
+    camera.take("chat", f"/c/{conversations[-2]}", "ada", shows="pre code")
+    camera.take("chat-formula", f"/c/{conversations[-1]}", "ada", shows="math")
     camera.take("account", "/account", "ada")
     camera.take("review", "/review", "omar")
     with crowd(server, RUNNING + 2):
@@ -204,13 +220,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         data_dir = Path(folder) / "data"
         data_dir.mkdir()
-        conversation = asyncio.run(furnish(data_dir))
+        conversations = asyncio.run(furnish(data_dir))
         with (
             sync_playwright() as playwright,
             running_server(data_dir, max_concurrent_requests=RUNNING, max_requests_per_user=9) as server,
         ):
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-            take_all(browser, server, conversation)
+            take_all(browser, server, conversations)
             browser.close()
 
 

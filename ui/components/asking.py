@@ -8,6 +8,7 @@ from loguru import logger
 
 from engine.errors import EngineError, InvalidRequest
 from engine.types import ChatRequest, Exchange, Sampling
+from ui.components.attachments import question_of
 from ui.components.composer import LONGEST_MESSAGE, Composer
 from ui.components.hub import Hub
 from ui.components.preferences import Chosen
@@ -34,7 +35,7 @@ class Asking:
 
     async def ask(self, fields: dict[str, Any]) -> None:
         """What the composer sends: the next question of the branch that is shown."""
-        text, nonce = str(fields.get("text", "")), str(fields.get("nonce", ""))[:64]
+        text, nonce = question_of(fields), str(fields.get("nonce", ""))[:64]
         if not text.strip():
             return
 

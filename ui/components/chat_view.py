@@ -18,6 +18,7 @@ from ui.auth import Visitor
 from ui.components.asking import Asking
 from ui.components.composer import Composer
 from ui.components.conversations import Conversations
+from ui.components.drafting import Drafting
 from ui.components.guarded import Fields, Handler, guarded
 from ui.components.hub import Hub
 from ui.components.preferences import Preferences, read_choice
@@ -57,6 +58,8 @@ class ChatView:
         for event, handler in self.list.handlers():
             sidebar.on(event, self._guarded(handler))
         sidebar.on("open", self._guarded(self._visit))
+        for event, handler in Drafting(desk, composer, say, self.shown).handlers():
+            composer.on(event, self._guarded(handler))
         composer.on("ask", self._guarded(self.asking.ask))
         composer.on("stop", self._guarded(self._stop))
         thread.on("stop", self._guarded(self._stop))

@@ -2,23 +2,26 @@
 
 from nicegui.element import Element
 
+from ui.components.attachments import LARGEST_FILE, MOST_FILES, split_files
 from ui.i18n import Language
 
-LONGEST_MESSAGE = 100_000  # characters; the socket drops messages over a million bytes without a word
+LONGEST_MESSAGE = 250_000  # characters; the socket drops messages over a million bytes without a word
 
 
 class Composer(Element, component="composer.js"):
-    """Emits ask {text, nonce, conversation} and stop."""
+    """Emits ask {text, files, nonce, conversation}, stop, attach {key, name, data}, and count {mark, text, files}."""
 
     def __init__(self, say: Language, person: str) -> None:
         super().__init__()
         self._props["texts"] = _texts(say)
         self._props["person"] = person  # so that two people at one browser never see each other's drafts
-        self._props["limit"] = LONGEST_MESSAGE
+        self._props["limits"] = {"message": LONGEST_MESSAGE, "file": LARGEST_FILE, "files": MOST_FILES}
 
     def open(self, conversation_id: str, *, running: bool, last_question: str) -> None:
-        place = {"conversation": conversation_id, "running": running, "last_question": last_question}
-        self.run_method("open", place)
+        """`last_question` as it was sent, with its files: a draft of the same is one that has been sent."""
+        text, files = split_files(last_question)
+        last = {"text": text, "files": [file.name for file in files]}
+        self.run_method("open", {"conversation": conversation_id, "running": running, "last": last})
 
     def taken(self, nonce: str, conversation_id: str) -> None:
         """The question is on its way: the draft may go."""
@@ -32,6 +35,18 @@ class Composer(Element, component="composer.js"):
         """Whether an answer is on its way, so that there is something to stop."""
         self.run_method("busy", running)
 
+    def attached(self, key: str, name: str, text: str) -> None:
+        """A file was read."""
+        self.run_method("attached", {"key": key, "name": name, "text": text})
+
+    def unreadable(self, key: str, why: str) -> None:
+        """A file was not read, for this reason."""
+        self.run_method("unreadable", {"key": key, "why": why})
+
+    def counted(self, mark: str, text: str, *, over: bool) -> None:
+        """How many tokens the draft of this mark has, in words; `over`: too many."""
+        self.run_method("counted", {"mark": mark, "text": text, "over": over})
+
 
 def _texts(say: Language) -> dict[str, str]:
     return {
@@ -41,6 +56,12 @@ def _texts(say: Language) -> dict[str, str]:
         "stop": say("Stop"),
         "retry": say("Try again"),
         "keys": say("Enter sends, Shift+Enter starts a new line. Answers can be wrong; check what matters."),
+        "attach": say("Attach text files"),
+        "remove": say("Remove {name}"),
+        "reading": say("Reading"),
+        "shortcuts": say("Keyboard shortcuts"),
+        "tooMany": say("A message may have {limit} files."),
+        "fileTooLarge": say("{name} is too large: a file may have {limit} kB."),
         "check": say("Answers can be wrong; check what matters."),
         "oneAtATime": say("An answer is on its way. Wait for it, or stop it first."),
         "tooLong": say("That would make {length} characters; a message may have {limit}. Please shorten it."),

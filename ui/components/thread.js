@@ -67,17 +67,25 @@ const Answer = {
       bar.className = "code-bar";
       const language = document.createElement("span");
       language.textContent = pre.dataset.language || "";
-      const button = document.createElement("button");
-      button.type = "button";
-      button.textContent = this.texts.copy;
-      button.setAttribute("aria-label", this.texts.copyCode);
-      button.addEventListener("click", async () => {
+      const wrap = this.barButton(this.texts.wrap, this.texts.wrapCode, () => {
+        wrap.setAttribute("aria-pressed", pre.classList.toggle("wrapped"));
+      });
+      wrap.setAttribute("aria-pressed", "false");
+      const button = this.barButton(this.texts.copy, this.texts.copyCode, async () => {
         await copy(pre.textContent);
         flash(button, this.texts.copied);
       });
-      bar.append(language, button);
+      bar.append(language, wrap, button);
       pre.replaceWith(frame);
       frame.append(bar, pre);
+    },
+    barButton(text, label, act) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = text;
+      button.setAttribute("aria-label", label);
+      button.addEventListener("click", act);
+      return button;
     },
     text() {
       return this.$el.innerText;
@@ -149,7 +157,7 @@ export default {
       </li>
     </ol>
   </div>
-  <button type="button" class="to-the-end" v-show="!stuck" @click="toTheEnd">
+  <button type="button" class="to-the-end" v-show="!stuck && view.turns.length" @click="toTheEnd">
     <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M10 4v12M5 11l5 5 5-5"/></svg>{{ texts.toTheEnd }}</button>
   <div class="visually-hidden" role="status" aria-live="polite">{{ said }}</div>
 </section>`,
@@ -277,9 +285,11 @@ export default {
       if (what === "with") window.dispatchEvent(new CustomEvent("qdesk:settings", { detail: { regenerate: turn.id } }));
       else this.$emit(what, { id: turn.id });
     },
-    editLast() {
+    editLast(event) {
       const last = this.view.turns.at(-1);
-      if (last) this.editing = last.id;
+      if (!last) return;
+      event.preventDefault(); // else the composer takes the question back
+      this.editing = last.id;
     },
     toggle(turn) {
       this.opened = this.opened === turn.id ? "" : turn.id;

@@ -24,6 +24,8 @@ class Turn(TypedDict):
     id: str
     goes_on: str  # id of the turn in whose place this one is shown, because it goes on with its answer; "" for none
     question: str
+    asked: str  # the question without its files
+    files: list[dict[str, str]]  # name and text
     status: str
     final: bool
     begun: bool  # some of the answer is there
@@ -133,10 +135,13 @@ def _texts(say: Language) -> dict[str, str]:
         "soon": say("any moment now"),
         "leave": say("Leave"),
         "reading": say("Reading your message"),
+        "attached": say("Attached file"),
         "retry": say("Try again"),
         "regenerate": say("Regenerate"),
         "copy": say("Copy"),
         "copyCode": say("Copy this code"),
+        "wrap": say("Wrap"),
+        "wrapCode": say("Wrap the lines of this code"),
         "copied": say("Copied"),
         "details": say("Details"),
         "good": say("Good answer"),

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from engine.types import Exchange, Status
+from ui.components.attachments import split_files
 from ui.components.thread import Note, Turn
 from ui.i18n import Language
 
@@ -93,10 +94,13 @@ def first_read(path: list[Exchange]) -> str:
 
 def turn(exchange: Exchange, tree: Tree, say: Language, html: str | None) -> Turn:
     """An exchange with its answer as HTML (None: the browser has it)."""
+    asked, files = split_files(exchange.prompt)
     return Turn(
         id=exchange.id,
         goes_on=exchange.parent_id or "" if exchange.opening else "",
         question=exchange.prompt,
+        asked=asked,
+        files=[{"name": file.name, "text": file.text} for file in files],
         status=exchange.status.value,
         final=exchange.status.final,
         begun=bool(exchange.whole_answer),

@@ -12,6 +12,7 @@ from ui.components.feedback import FeedbackDialog, Ratings
 from ui.components.hub import Hub
 from ui.components.notices import Notices
 from ui.components.preferences import Preferences
+from ui.components.shortcuts import Shortcuts
 from ui.components.sidebar import Sidebar
 from ui.components.templates import Templates
 from ui.components.thread import Thread
@@ -43,13 +44,14 @@ def _build(desk: Desk, hub: Hub, when_free: WhenFree, conversation_id: str) -> N
     links = [(path, say(text)) for path, text, roles in PAGES if path != "/" and desk.auth.allowed(visitor, *roles)]
     with ui.element("div").classes("chat"):
         sidebar = Sidebar(say, visitor.user.name, links, desk.auth.form_token(visitor.session_id))
-        with ui.element("main").classes("chat-main"):
+        with ui.element("div").classes("chat-main"):  # NiceGUI puts a <main> around it
             thread = Thread(say)
             with ui.element("div").classes("above-composer"):
                 waiting = Waiting(say)
                 Templates(desk, visitor, say)
             composer = Composer(say, visitor.user.id)
     dialog, notices = FeedbackDialog(say), Notices(say, visitor.user.id)
+    Shortcuts(say)
     view = ChatView(
         desk, hub, visitor, say, sidebar=sidebar, thread=thread, composer=composer, preferences=Preferences(say)
     )

@@ -39,7 +39,10 @@ export const Question = {
     <button type="submit" class="main-button" :disabled="!text.trim() || !!nonce">{{ texts.send }}</button></div>
 </form>
 <template v-else>
-  <div class="question" dir="auto"><span class="visually-hidden">{{ texts.youAsked }}</span>{{ turn.question }}</div>
+  <div class="question" dir="auto"><span class="visually-hidden">{{ texts.youAsked }}</span>{{ turn.asked }}
+    <details v-for="file in turn.files" class="attached">
+      <summary :aria-label="texts.attached + ': ' + file.name"><svg viewBox="0 0 20 20" aria-hidden="true"><path d="M6 3h5l4 4v10H6zM11 3v4h4"/></svg>{{ file.name }}</summary>
+      <pre tabindex="0">{{ file.text }}</pre></details></div>
   <div class="question-actions">
     <Versions :ids="turn.questions" :id="turn.id" :label="texts.questionVersions" :previous="texts.previousQuestion" :next="texts.nextQuestion" @go="$emit('version', $event)"/>
     <button ref="edit" type="button" class="icon-button edit-question" :aria-label="texts.edit" :title="texts.edit" @click="$emit('start')">

@@ -1,0 +1,199 @@
+"""The box where a question is written: files, the count of tokens, drafts, keys, and the input method."""
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import Visit
+from tests.server import RunningServer
+
+pytestmark = pytest.mark.browser
+
+CSV = "姓名,数量\n张三,3\n".encode("gb18030")
+
+
+def box(page: Page) -> Locator:
+    return page.get_by_label("Write a message")
+
+
+def answer(page: Page) -> Locator:
+    return page.locator(".turn").last.locator(".answer-text")
+
+
+def count(page: Page) -> Locator:
+    return page.locator(".token-count")
+
+
+def attach(page: Page, *files: tuple[str, bytes]) -> None:
+    page.locator("input[type=file]").set_input_files(
+        [{"name": name, "mimeType": "text/plain", "buffer": raw} for name, raw in files]
+    )
+
+
+def test_a_file_goes_with_the_question_and_is_shown_folded(server: RunningServer, visit: Visit) -> None:
+    page = visit(server)
+    attach(page, ("数据.csv", CSV), ("notes.md", b"# Notes\n```\nnot the end\n```\n"))
+    chips = page.locator(".file-chip")
+    expect(chips).to_have_count(2)
+    page.get_by_role("button", name="Remove notes.md").click()
+    expect(chips).to_have_text(["数据.csv"])
+    page.reload()
+    expect(chips).to_have_text(["数据.csv"])  # the draft keeps its files
+    box(page).fill("Who is in it?")
+    box(page).press("Enter")
+    expect(answer(page).locator("pre")).to_have_text("姓名,数量\n张三,3\n")  # the script echoes the prompt
+    expect(chips).to_have_count(0)
+    question = page.locator(".question")
+    expect(question).to_contain_text("Who is in it?")
+    expect(question.locator("pre")).not_to_be_visible()
+    question.locator("summary").click()
+    expect(question.locator("pre")).to_have_text("姓名,数量\n张三,3")
+    page.reload()
+    expect(page.locator(".question summary")).to_have_text("数据.csv")
+    expect(chips).to_have_count(0)
+    prompt = server.rows("select messages from exchanges order by queued_at desc limit 1")[0][0]
+    assert "File: " in prompt
+
+
+def test_a_file_that_is_no_text_or_too_large_is_refused_by_name(server: RunningServer, visit: Visit) -> None:
+    page = visit(server)
+    attach(page, ("picture.png", b"\x89PNG\r\n\x1a\n\0"))
+    expect(page.get_by_role("alert")).to_contain_text("picture.png is no text file")
+    attach(page, ("log.txt", b"x" * 600_000))
+    expect(page.get_by_role("alert")).to_contain_text("log.txt is too large: a file may have 500 kB.")
+    expect(page.locator(".file-chip")).to_have_count(0)
+
+
+def test_tokens_are_counted_while_one_writes_and_too_many_are_told_before_sending(
+    server: RunningServer, visit: Visit
+) -> None:
+    page = visit(server)
+    box(page).fill("one two three")
+    expect(count(page)).to_have_text(re.compile(r"^\d+ tokens, room for 4,\d+ more$"))
+    box(page).fill("word " * 4200)
+    expect(count(page)).to_have_text(re.compile(r"^\d+ tokens too long: the model reads 4,095$"))
+    expect(count(page)).to_have_class(re.compile("over"))
+    box(page).fill("")
+    expect(count(page)).to_have_text("")
+
+
+def test_counting_costs_one_request_a_pause_and_not_one_a_key(server: RunningServer, visit: Visit) -> None:
+    page = visit(server)
+    page.evaluate(
+        """() => {
+            window.counts = 0;
+            const emit = window.socket.emit.bind(window.socket);
+            window.socket.emit = (...args) => {
+                if (JSON.stringify(args).includes('"mark"')) window.counts++;
+                return emit(...args);
+            };
+        }"""
+    )
+    box(page).press_sequentially("thirty keys, and at most a few", delay=5)
+    expect(count(page)).to_contain_text("tokens")
+    assert page.evaluate("window.counts") <= 3
+
+
+def test_a_large_paste_is_kept_whole(server: RunningServer, visit: Visit) -> None:
+    page = visit(server)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    text = "\n".join(f"line {i} of a large text" for i in range(4_000))
+    page.evaluate("(text) => navigator.clipboard.writeText(text)", text)
+    box(page).press("ControlOrMeta+V")
+    expect(box(page)).to_have_value(text)
+    page.reload()
+    expect(box(page)).to_have_value(text)
+
+
+def test_the_box_grows_with_its_text(server: RunningServer, visit: Visit) -> None:
+    page = visit(server)
+    height = "(box) => box.getBoundingClientRect().height"
+    one = box(page).evaluate(height)
+    box(page).fill("one\ntwo\nthree\nfour")
+    assert box(page).evaluate(height) > 2 * one
+    box(page).fill("line\n" * 100)
+    assert box(page).evaluate(height) < 300
+
+
+def test_each_conversation_keeps_its_own_draft(server: RunningServer, visit: Visit) -> None:
+    page = visit(server)
+    box(page).fill("Draft elsewhere")
+    box(page).press("Enter")
+    expect(answer(page)).to_have_text("You said: Draft elsewhere")
+    box(page).fill("for this one")
+    page.get_by_role("link", name="New chat").click()
+    expect(box(page)).to_have_value("")
+    box(page).fill("for a new one")
+    page.go_back()
+    expect(box(page)).to_have_value("for this one")
+    page.go_forward()
+    expect(box(page)).to_have_value("for a new one")
+
+
+# --- keys ---
+
+
+def test_shortcuts_are_listed_and_can_be_turned_off(server: RunningServer, visit: Visit) -> None:
+    page = visit(server)
+    page.locator(".thread-scroll").focus()
+    page.keyboard.press("?")
+    dialog = page.get_by_role("dialog", name="Keyboard shortcuts")
+    expect(dialog).to_contain_text("Search conversations")
+    page.keyboard.press("Escape")
+    expect(dialog).not_to_be_visible()
+    page.keyboard.press("ControlOrMeta+K")
+    expect(page.get_by_label("Search")).to_be_focused()
+
+    page.get_by_role("button", name="Keyboard shortcuts").click()
+    page.get_by_label("Use keyboard shortcuts").uncheck()
+    page.get_by_role("button", name="Close").last.click()
+    page.reload()
+    expect(box(page)).to_be_focused()
+    page.keyboard.press("ControlOrMeta+K")
+    expect(box(page)).to_be_focused()
+    page.locator(".thread-scroll").focus()
+    page.keyboard.press("?")
+    expect(dialog).not_to_be_visible()
+
+
+def test_a_new_conversation_by_keys(server: RunningServer, visit: Visit) -> None:
+    page = visit(server)
+    box(page).fill("Leave me by keys")
+    box(page).press("Enter")
+    expect(answer(page)).to_have_text("You said: Leave me by keys")
+    page.keyboard.press("ControlOrMeta+Shift+O")
+    expect(page.get_by_role("heading", name="What can I help you with?")).to_be_visible()
+    expect(box(page)).to_be_focused()
+
+
+def test_arrow_up_in_the_empty_box_takes_up_the_last_message(server: RunningServer, visit: Visit) -> None:
+    page = visit(server)
+    box(page).fill("Say it better")
+    box(page).press("Enter")
+    expect(answer(page)).to_have_text("You said: Say it better")
+    box(page).press("ArrowUp")
+    expect(page.locator("textarea").locator("visible=true").last).to_have_value("Say it better")
+
+
+def test_no_key_of_an_input_method_does_anything_else(server: RunningServer, visit: Visit) -> None:
+    """Safari says keyCode 229 and no longer isComposing for the Enter that ends a composition."""
+    page = visit(server)
+    box(page).fill("你好")
+    page.evaluate(
+        """() => {
+            const box = document.querySelector(".composer textarea");
+            const enter = new KeyboardEvent("keydown", {key: "Enter", keyCode: 229, bubbles: true, cancelable: true});
+            window.taken = !box.dispatchEvent(enter);
+        }"""
+    )
+    assert not page.evaluate("window.taken")
+    expect(box(page)).to_have_value("你好")
+    box(page).fill("")
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Input.imeSetComposition", {"text": "ni", "selectionStart": 2, "selectionEnd": 2})
+    for key in ("Escape", "ArrowUp", "Enter"):
+        devtools.send("Input.dispatchKeyEvent", {"type": "rawKeyDown", "key": key, "windowsVirtualKeyCode": 229})
+    devtools.send("Input.insertText", {"text": "你"})
+    expect(box(page)).to_have_value("你")
+    expect(page.locator(".turn")).to_have_count(0)

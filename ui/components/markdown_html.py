@@ -1,0 +1,209 @@
+"""One block of Markdown -> HTML that is safe to show: the parser, how single things are rendered, and the sanitiser.
+
+CommonMark with GFM tables, strikethrough, task lists and bare links, and formulas as MathML. HTML in the text is shown
+as text; images become links; links go to http, https and mailto only; everything is sanitised once more by nh3.
+"""
+
+import re
+from collections.abc import Iterator, MutableMapping, Sequence
+from functools import lru_cache
+from html import escape
+from typing import Any
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+from markdown_it.utils import OptionsDict
+from pygments import highlight
+from pygments.formatters.html import HtmlFormatter
+from pygments.lexer import Lexer
+from pygments.lexers import get_lexer_by_name
+from pygments.util import ClassNotFound
+
+from ui.components import formulas
+
+LARGEST_BLOCK = 12_000  # characters; a larger block is shown as plain text, so that no text can hold up the server
+LARGEST_PARAGRAPH = 8_000  # the same for running text, whose emphasis and links cost more to find
+LARGEST_HIGHLIGHT = 20_000  # characters of a code block that are coloured
+
+FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+
+_BLOCKS = {"blockquote", "div", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "ul"}
+_INLINE = {"a", "br", "code", "del", "em", "s", "span", "strong"}
+_TABLES = {"table", "tbody", "td", "th", "thead", "tr"}
+_MATHS = {"math", "menclose", "mfrac", "mi", "mn", "mo", "mover", "mpadded", "mphantom", "mroot", "mrow", "mspace"}
+_MATHS |= {"msqrt", "mstyle", "msub", "msubsup", "msup", "mtable", "mtd", "mtext", "mtr", "munder", "munderover"}
+_ATTRIBUTES = {
+    "a": {"href", "title"},
+    "code": {"class"},
+    "div": {"class", "tabindex"},
+    "math": {"display"},
+    "menclose": {"notation"},
+    "mfrac": {"linethickness"},
+    "mi": {"mathvariant"},
+    "mo": {"accent", "fence", "form", "maxsize", "minsize", "movablelimits", "stretchy"},
+    "mover": {"accent"},
+    "mpadded": {"height", "lspace", "voffset", "width"},
+    "mspace": {"depth", "width"},
+    "mstyle": {"displaystyle", "scriptlevel"},
+    "mtable": {"displaystyle"},
+    "mtd": {"class"},
+    "munder": {"accentunder"},
+    "ol": {"start"},
+    "p": {"class"},
+    "pre": {"data-language", "tabindex"},
+    "span": {"class", "tabindex"},
+    "td": {"class"},
+    "th": {"class"},
+}
+_LENGTHS = {"height", "lspace", "voffset", "width", "depth", "linethickness", "maxsize", "minsize"}
+_SHORT = re.compile(r"[+-]?\d?(\.\d{0,3})?(em|ex|px|mu)?")  # a formula must not reach over what is around it
+_SAFE_LINK = re.compile(r"(https?://|mailto:)", re.IGNORECASE)
+_BARE_LINK = re.compile(
+    r"(?<![A-Za-z0-9/])https?://[^\s<>\"'`\u2018-\u201f\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]+", re.IGNORECASE
+)
+_OPENED = {")": "(", "]": "["}
+_LANGUAGE = re.compile(r"[\w+#.-]{1,24}")
+_TASK = re.compile(r"\[([ xX])\] ")
+
+Env = MutableMapping[str, Any]
+
+
+def render_block(text: str) -> str:
+    limit = LARGEST_BLOCK if "\n" in text.strip() else LARGEST_PARAGRAPH
+    if len(text) > limit and not FENCE.match(text):
+        return f'<div class="plain-text">{escape(text)}</div>\n'
+    return clean(parser.render(text))
+
+
+def clean(html: str) -> str:
+    return nh3.clean(
+        html,
+        tags=_BLOCKS | _INLINE | _TABLES | _MATHS,
+        attributes=_ATTRIBUTES,
+        attribute_filter=_bounded,
+        url_schemes={"http", "https", "mailto"},
+        link_rel="noopener noreferrer nofollow",
+        set_tag_attribute_values={"a": {"target": "_blank"}},
+    )
+
+
+def _bounded(tag: str, attribute: str, value: str) -> str | None:
+    return value if attribute not in _LENGTHS or _SHORT.fullmatch(value) else None
+
+
+# --- how single things are rendered ---
+
+
+class _Renderer(RendererHTML):
+    def fence(self, tokens: Sequence[Token], index: int, options: OptionsDict, env: Env) -> str:
+        language = _LANGUAGE.match(tokens[index].info.strip())
+        return _code(tokens[index].content, language[0].lower() if language else "")
+
+    def code_block(self, tokens: Sequence[Token], index: int, options: OptionsDict, env: Env) -> str:
+        return _code(tokens[index].content, "")
+
+    def formula(self, tokens: Sequence[Token], index: int, options: OptionsDict, env: Env) -> str:
+        return formulas.block_html(tokens[index].content, tokens[index].markup, env)
+
+    def formula_inline(self, tokens: Sequence[Token], index: int, options: OptionsDict, env: Env) -> str:
+        return formulas.inline_html(tokens[index].content, tokens[index].markup, env)
+
+    def image(self, tokens: Sequence[Token], index: int, options: OptionsDict, env: Env) -> str:
+        address = str(tokens[index].attrs["src"])
+        text = self.renderInlineAsText(tokens[index].children or [], options, env) or address
+        return f'<a href="{escape(address)}">{escape(text)}</a>'
+
+    def table_open(self, tokens: Sequence[Token], index: int, options: OptionsDict, env: Env) -> str:
+        return '<div class="table-scroll" tabindex="0"><table>\n'
+
+    def table_close(self, tokens: Sequence[Token], index: int, options: OptionsDict, env: Env) -> str:
+        return "</table></div>\n"
+
+    def th_open(self, tokens: Sequence[Token], index: int, options: OptionsDict, env: Env) -> str:
+        return _cell("th", tokens[index])
+
+    def td_open(self, tokens: Sequence[Token], index: int, options: OptionsDict, env: Env) -> str:
+        return _cell("td", tokens[index])
+
+
+def _cell(tag: str, token: Token) -> str:
+    side = str(token.attrs.get("style", "")).removeprefix("text-align:")
+    return f'<{tag} class="align-{side}">' if side in ("left", "right", "center") else f"<{tag}>"
+
+
+def _code(code: str, language: str) -> str:
+    lexer = _lexer(language) if language and len(code) <= LARGEST_HIGHLIGHT else None
+    inner = str(highlight(code, lexer, _formatter)) if lexer else escape(code)
+    return f'<pre data-language="{escape(language)}" tabindex="0"><code>{inner}</code></pre>\n'
+
+
+@lru_cache(maxsize=64)
+def _lexer(language: str) -> Lexer | None:
+    try:
+        lexer: Lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return None
+    return lexer
+
+
+# --- what GFM adds to running text ---
+
+
+def _extend(state: StateCore) -> None:
+    """Link bare addresses, and show the boxes of task lists."""
+    for index, token in enumerate(state.tokens):
+        if token.type != "inline" or not token.children:
+            continue
+        if index > 1 and state.tokens[index - 2].type == "list_item_open":
+            _tick(token.children[0])
+        if "://" in token.content:
+            token.children = list(_linked(token.children))
+
+
+def _tick(first: Token) -> None:
+    if first.type == "text" and (box := _TASK.match(first.content)):
+        first.content = ("☐ " if box[1] == " " else "☑ ") + first.content[box.end() :]
+
+
+def _linked(tokens: list[Token]) -> Iterator[Token]:
+    depth = 0
+    for token in tokens:
+        depth += token.nesting if token.type in ("link_open", "link_close") else 0
+        if token.type == "text" and not depth:
+            yield from _with_links(token.content)
+        else:
+            yield token
+
+
+def _with_links(text: str) -> Iterator[Token]:
+    at = 0
+    for found in _BARE_LINK.finditer(text):
+        address = _trimmed(found[0])
+        if len(address) <= len("https://"):
+            continue
+        yield Token("text", "", 0, content=text[at : found.start()])
+        yield Token("link_open", "a", 1, attrs={"href": address})
+        yield Token("text", "", 0, content=address)
+        yield Token("link_close", "a", -1)
+        at = found.start() + len(address)
+    yield Token("text", "", 0, content=text[at:])
+
+
+def _trimmed(address: str) -> str:
+    """Without the punctuation that ends the sentence, and without a bracket that was opened before the address."""
+    address = address.rstrip(".,;:!?*_~")
+    while address[-1:] in _OPENED and address.count(address[-1]) > address.count(_OPENED[address[-1]]):
+        address = address[:-1].rstrip(".,;:!?*_~")
+    return address
+
+
+_formatter = HtmlFormatter(nowrap=True)
+parser = MarkdownIt("commonmark", {"html": False, "breaks": False}, renderer_cls=_Renderer)
+# Reference definitions may come after their use, so that nothing before them could ever be finished.
+parser.enable(["table", "strikethrough"]).disable("reference")
+parser.validateLink = lambda url: bool(_SAFE_LINK.match(url))  # type: ignore[method-assign]  # its documented hook
+parser.core.ruler.after("text_join", "extend", _extend)
+formulas.add_formulas(parser)
