@@ -3,7 +3,7 @@
 export default {
   props: { texts: Object, person: String },
   template: `
-<div class="switch-row"><label><input type="checkbox" :checked="on" :disabled="missing" @change="change($event.target.checked)"> {{ texts.label }}</label>
+<div class="switch-row"><label><input type="checkbox" :checked="on" :disabled="missing" @change="change($event.target)"> {{ texts.label }}</label>
   <p v-if="missing || denied" class="soft" role="status">{{ missing ? texts.missing : texts.denied }}</p></div>`,
   data: () => ({ on: false, denied: false, missing: false }),
   mounted() {
@@ -11,7 +11,8 @@ export default {
     this.on = !this.missing && Notification.permission === "granted" && this.kept() === "on";
   },
   methods: {
-    async change(wanted) {
+    async change(box) {
+      const wanted = box.checked;
       this.denied = wanted && (await Notification.requestPermission()) !== "granted";
       this.on = wanted && !this.denied;
       try {
@@ -19,7 +20,7 @@ export default {
       } catch {
         this.on = false; // it cannot be remembered, so it is not
       }
-      this.$forceUpdate(); // the box shows what holds, not what was clicked
+      box.checked = this.on; // what holds, not what was clicked
     },
     key() {
       return "qdesk.notify." + this.person;

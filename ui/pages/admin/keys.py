@@ -25,7 +25,7 @@ class Keys:
             Column("prefix", say("Begins with")),
             Column("created", say("Made")),
             Column("used", say("Last used")),
-            Column("actions", "", "actions"),
+            Column("actions", say("Actions"), "actions"),
         ]
         self.table = DataTable(columns, caption=say("API keys"), empty=say("No keys yet."), on_act=self._act)
         self.reason = ReasonDialog(self.admin)

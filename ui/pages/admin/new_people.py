@@ -40,7 +40,7 @@ class NewPeople:
             Column("role", say("Role")),
             Column("by", say("By")),
             Column("until", say("Until")),
-            Column("actions", "", "actions"),
+            Column("actions", say("Actions"), "actions"),
         ]
         self.table = DataTable(columns, caption=say("Invitations"), empty="", on_act=self._act)
         await self._show()

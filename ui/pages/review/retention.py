@@ -127,7 +127,7 @@ class Holds:
             Column("what", say("What"), "main"),
             Column("by", say("Held by")),
             Column("at", say("Since")),
-            Column("actions", "", "actions"),
+            Column("actions", say("Actions"), "actions"),
         ]
         empty = say("Nothing is held. An exchange, a conversation or a person is held from the opened exchange.")
         self.table = DataTable(columns, caption=say("Held"), empty=empty, on_act=self._act)
