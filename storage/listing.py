@@ -3,8 +3,9 @@
 Two ways lead through a large log. The walk goes back in time along an index that holds all that is filtered by, and
 reads the texts only of what is left over. The index's way asks SQLite's trigram index, which gives row numbers from the
 newest down, and looks at each row's other fields. A text is looked for on the index's way, unless the other fields
-leave so few rows that the walk reads them all at once. The cursor says which way its page was found on: two parts on
-the walk, one on the other.
+leave so few rows that the walk reads them all at once. Up to SORTED hits are then put into the order of their time;
+more than that stay in the order in which they were recorded, which is the same but for the clock's moods. The cursor
+says how its page was found: two parts by time, one by number.
 """
 
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from storage.records import ExchangeRow
 from storage.search import UNFINISHED, contains, in_index, in_rows, snippet, words
 
 SHOWN = 200  # characters of prompt and answer in a list
+SORTED = 500  # hits that are put into the order of their time; more come in the order in which they were recorded
 FEW = 5000  # rows whose texts are read sooner than the index answers
 
 _NUMBER = col(ExchangeTable.number)
@@ -47,16 +49,21 @@ class Listing:
         """The numbers of the next `limit` rows. Raises ValueError for a cursor that is not one."""
         if not (self.indexed and words(self.filter.text)):
             return self._walk(limit, cursor)
-        by_index = not self._few() if cursor is None else len(decode(cursor, 1, 2)) == 1
-        query = in_index(self.session, self.filter.text) if by_index else None
-        return self._walk(limit, cursor) if query is None else self._by_index(*query, limit, cursor)
+        if cursor is not None and len(decode(cursor, 1, 2)) == 1:
+            found = self._found(limit + 1, cursor)
+            return self._walk(limit, cursor) if found is None else _cut(found, limit)
+        most = max(SORTED, limit)
+        found = None if self._few() else self._found(most + 1)
+        if found is not None and len(found) <= most:
+            return self._walk(limit, cursor, [_NUMBER.in_(found)])
+        return self._walk(limit, cursor) if found is None or cursor else _cut(found, limit)
 
-    def _walk(self, limit: int, cursor: str | None) -> Piece:
+    def _walk(self, limit: int, cursor: str | None, which: Conditions | None = None) -> Piece:
+        texts = in_rows(self.filter.text, sqlite=self._dialect == "sqlite")
         rows = (
             sa.select(_NUMBER, col(ExchangeTable.queued_at), col(ExchangeTable.id))
             .where(
-                *self._conditions(),
-                *in_rows(self.filter.text, sqlite=self._dialect == "sqlite"),
+                *(which if which is not None else [*self._conditions(), *texts]),
                 *before(ExchangeTable.queued_at, ExchangeTable.id, cursor),
             )
             .order_by(col(ExchangeTable.queued_at).desc(), col(ExchangeTable.id).desc())
@@ -67,17 +74,21 @@ class Listing:
         next = encode([last.queued_at.isoformat(), last.id]) if last else None
         return Piece([row.number for row in found[:limit]], next)
 
-    def _by_index(self, query: str, rest: list[str], limit: int, cursor: str | None) -> Piece:
-        """Rows that are not final are not in the index; there are few, and they are looked through."""
-        by_number: sa.Select[Any] = sa.select(_NUMBER).order_by(_NUMBER.desc()).limit(limit + 1)
-        texts = in_rows(self.filter.text, sqlite=True)
-        after = before_number(ExchangeTable.number, cursor)
-        running = by_number.where(col(ExchangeTable.status).in_(UNFINISHED), *self._conditions(), *texts, *after)
-        numbers = [*self._scalars(running), *self._scalars(self._in_index(query, rest, limit, cursor))]
-        numbers.sort(reverse=True)
-        return Piece(numbers[:limit], encode([str(numbers[limit - 1])]) if len(numbers) > limit else None)
+    def _found(self, most: int, cursor: str | None = None) -> list[int] | None:
+        """The numbers that the index gives, from the newest down; None: it is of no help.
 
-    def _in_index(self, query: str, rest: list[str], limit: int, cursor: str | None) -> sa.Select[Any]:
+        Rows that are not final are not in the index; there are few, and they are looked through.
+        """
+        query = in_index(self.session, self.filter.text)
+        if query is None:
+            return None
+        by_number: sa.Select[Any] = sa.select(_NUMBER).order_by(_NUMBER.desc()).limit(most)
+        texts, after = in_rows(self.filter.text, sqlite=True), before_number(ExchangeTable.number, cursor)
+        running = by_number.where(col(ExchangeTable.status).in_(UNFINISHED), *self._conditions(), *texts, *after)
+        found = [*self._scalars(running), *self._scalars(self._in_index(*query, most, cursor))]
+        return sorted(found, reverse=True)[:most]
+
+    def _in_index(self, query: str, rest: list[str], most: int, cursor: str | None) -> sa.Select[Any]:
         """The plus signs keep SQLite from joining the other way round, row by row into the index."""
         rowid = _INDEX.c.rowid
         match = sa.literal_column("exchanges_search").op("MATCH")(query)
@@ -86,7 +97,7 @@ class Listing:
         if others:
             same = sa.literal_column("+exchanges_search.rowid", sa.Integer) == _NUMBER
             rows = rows.join(ExchangeTable, same).where(*others)
-        return rows.order_by(rowid.desc()).limit(limit + 1)
+        return rows.order_by(rowid.desc()).limit(most)
 
     def _between(self) -> Conditions:
         """The numbers that a time leaves, so that the index need not be read beyond them."""
@@ -114,6 +125,10 @@ class Listing:
     @property
     def _dialect(self) -> str:
         return self.session.get_bind().dialect.name
+
+
+def _cut(numbers: list[int], limit: int) -> Piece:
+    return Piece(numbers[:limit], encode([str(numbers[limit - 1])]) if len(numbers) > limit else None)
 
 
 def _either(word: str) -> sa.ColumnElement[bool]:

@@ -1,13 +1,14 @@
 """What reviewers do with exchanges, and the lists that come of it."""
 
 from datetime import timedelta
+from typing import Any
 
 from engine.types import Exchange, ExchangeFilter, Status
 from storage import Store
 from tests.storage.making import NOON, a_person, an_exchange
 
 
-async def recorded(store: Store, prompt: str = "What is WAL?", **values: object) -> Exchange:
+async def recorded(store: Store, prompt: str = "What is WAL?", **values: Any) -> Exchange:
     exchange = an_exchange(prompt, **values)
     await store.exchanges.record(exchange)
     return exchange

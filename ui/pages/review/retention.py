@@ -149,7 +149,7 @@ class Holds:
                 what = say("All of {name}", name=names.get(hold.target, hold.target))
         return Row(key, (what, hold.by, say.time(hold.at, "short"), (Action("release", say("Release")),)))
 
-    async def _act(self, key: str, action: str, value: str | None) -> None:
+    async def _act(self, action: str, key: str, value: str | None) -> None:
         hold = self.holds.get(key)
         if hold is None or not self.admin.may() or not await self.admin.noted("review.release", hold.target, hold.kind):
             return
