@@ -13,15 +13,15 @@ pytestmark = pytest.mark.browser
 def test_requests_are_seen_opened_and_cancelled_as_they_come_and_go(office: RunningServer, visit: Visit) -> None:
     admin, ada, bob = visit(office, "/admin"), visit(office, name="ada"), visit(office, name="bob")
     expect(admin.get_by_text("Nothing is running or waiting.")).to_be_visible()
-    ask(ada, "long <b>story</b>")
+    ask(ada, "long <b>tale</b>")
     expect(row(admin, "ada")).to_contain_text("answering")
     ask(bob, "hello")
     expect(row(admin, "bob")).to_contain_text("waiting, place 1")
     expect(admin.get_by_role("img", name="1 running, 1 waiting")).to_be_visible()
 
-    assert "story" not in admin.content()
+    assert "tale" not in admin.content()
     button(admin, "Prompt: ada").click()
-    expect(admin.get_by_role("dialog")).to_contain_text("long <b>story</b>")
+    expect(admin.get_by_role("dialog")).to_contain_text("long <b>tale</b>")
     button(admin, "Close").click()
 
     expect(row(admin, "ada").locator("td").nth(6)).to_have_text("1")  # page that watches
