@@ -73,6 +73,7 @@ class Job:
         self._origin_s = time.monotonic()
         self._told_s = 0.0  # age at the last delta
         self._followers: set[asyncio.Event] = set()
+        self._readers = 0
         self._closed = asyncio.Event()
 
     @property
@@ -88,6 +89,11 @@ class Job:
         return len(self._followers)
 
     @property
+    def readers(self) -> int:
+        """Followers that show the answer to somebody."""
+        return self._readers
+
+    @property
     def tokens_per_s(self) -> float:
         """Speed from the first token on; 0 before the second."""
         if self.first_token_s is None or self.completion_tokens < 2:
@@ -95,13 +101,16 @@ class Job:
         seconds = (self.finished_s or self.age_s) - self.first_token_s
         return (self.completion_tokens - 1) / seconds if seconds > 0 else 0.0
 
-    async def follow(self, after: int = 0) -> AsyncGenerator[Update, None]:
+    async def follow(self, after: int = 0, *, reading: bool = True) -> AsyncGenerator[Update, None]:
         """Yield what there is beyond delta `after`, at once, then whatever comes; the last update's status is final.
+
+        `reading` False: this follower shows the answer to nobody, and minds only how the job stands.
 
         A slow follower gets several deltas in one update and holds nobody up. Close the generator to stop watching.
         """
         wake = asyncio.Event()
         self._followers.add(wake)
+        self._readers += reading
         self._watched(len(self._followers) == 1, True)
         try:
             while True:
@@ -114,6 +123,7 @@ class Job:
                 await wake.wait()
         finally:
             self._followers.discard(wake)
+            self._readers -= reading
             self._watched(not self._followers, False)
 
     def update(self, after: int = 0) -> Update:

@@ -7,6 +7,7 @@ is taken as a wide light one, dark, on a phone, and in Chinese.
 """
 
 import asyncio
+import random
 import shutil
 import sys
 import tempfile
@@ -20,6 +21,8 @@ import httpx
 from PIL import Image
 from playwright.sync_api import Browser, Page, StorageState, sync_playwright
 
+from engine.sketch import Sketch
+from engine.spans import Span
 from engine.types import Exchange, Message, Sampling, Status, new_id
 from storage import Store
 from tests.server import API_KEY, RunningServer, running_server
@@ -106,9 +109,38 @@ async def furnish(data_dir: Path) -> list[str]:
         await store.exchanges.record(exchange)
         await store.conversations.set_head(conversation.id, people[person], exchange.id)
         conversations.append(conversation.id)
+    await asyncio.gather(*(store.samples.add(minute) for minute in _a_day()))
     passwords.close()
     store.close()
     return conversations
+
+
+def _a_day() -> Iterator[Span]:
+    """Made-up minutes of a day with a busy noon, so that the charts have something to show."""
+    draw, now = random.Random(1), datetime.now(UTC)
+    for minutes in range(24 * 60, 0, -1):
+        at = now - timedelta(minutes=minutes)
+        busy = max(0.0, 1 - abs(at.hour + at.minute / 60 - 12) / 7)
+        answers = round(9 * busy * draw.random())
+        first, gaps, queue = Sketch(), Sketch(), Sketch()
+        for _ in range(answers):
+            first.add(0.3 + draw.expovariate(4 / (0.2 + busy)))
+            gaps.add(0.03 + draw.expovariate(90), times=60)
+            queue.add(draw.expovariate(5 / (0.02 + busy**3)))
+        yield Span(
+            at=at,
+            seconds=60,
+            running=RUNNING * busy * draw.uniform(0.7, 1),
+            waiting=max(0.0, 5 * busy - 3.5) * draw.random(),
+            tokens=answers * 160,
+            ended={"done": answers},
+            refused={"queue_full": round(6 * draw.random())} if busy > 0.93 else {},
+            ttft=first,
+            gaps=gaps,
+            queue=queue,
+            cpu=0.05 + 0.8 * busy * draw.uniform(0.8, 1),
+            memory=round((5.8 + 0.4 * busy) * 2**30),
+        )
 
 
 def _exchange(person: str, conversation_id: str, minutes: int, question: str, answer: str) -> Exchange:
@@ -211,6 +243,9 @@ def take_all(browser: Browser, server: RunningServer, conversations: list[str]) 
     with crowd(server, RUNNING + 2):
         camera.take("chat-waiting", "/", "lin", shows=".ticket", ask="会议纪要怎么写才清楚？")
         camera.take("admin", "/admin", "ada")
+        camera.take("admin-steer", "/admin/steer", "ada")
+        camera.take("admin-people", "/admin/people", "ada")
+        camera.take("admin-history", "/admin/history?range=day", "ada", shows=".timeline:not(.busy) path.stack")
 
 
 def main() -> None:

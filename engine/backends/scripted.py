@@ -31,6 +31,7 @@ DEMO = {
     "fail before": "",
     "fail midway": "This answer breaks off",
     "read slowly": "I have read it all.",
+    "stand still": "",
     "long": " ".join(f"word{i}" for i in range(2000)),
 }
 
@@ -106,6 +107,8 @@ class ScriptedBackend:
             await asyncio.sleep(self.pause_s)
             await self._going.wait()
         self.looks[request.id] = StreamLook(tokens, tokens, 0, slot)
+        if request.prompt.startswith("stand still"):
+            await asyncio.Event().wait()
 
     def look(self, request_id: str) -> StreamLook | None:
         return self.looks.get(request_id)

@@ -58,7 +58,7 @@ def server() -> Iterator[RunningServer]:
 def office() -> Iterator[RunningServer]:
     """A server with one running place, and people beside `admin`; all of them use the same password."""
     people: dict[str, UserRole] = {"ada": "staff", "bob": "staff", "eve": "staff", "rita": "reviewer", "chief": "admin"}
-    with running_server(accounts=people, max_concurrent_requests=1) as running:
+    with running_server(accounts=people, max_concurrent_requests=1, max_new_tokens=4000) as running:
         yield running
 
 

@@ -18,12 +18,17 @@ def asked(server: RunningServer, name: str = "eve") -> httpx.Response:
 
 
 def test_a_pause_tells_people_why_keeps_what_runs_and_ends(office: RunningServer, visit: Visit) -> None:
-    steer, ada, bob = visit(office, "/admin/steer"), visit(office, name="ada"), visit(office, name="bob")
+    admin, steer = visit(office, "/admin"), visit(office, "/admin/steer")
+    ada, bob = visit(office, name="ada"), visit(office, name="bob")
     ask(ada, "long")
+    expect(row(admin, "ada")).to_contain_text("answering")
     steer.get_by_label("What people read meanwhile").fill("系统维护 <i>一小时</i>。")
     button(steer, "Pause").click()
     expect(steer.get_by_text("New requests are refused; 1 are still inside.")).to_be_visible()
     expect(steer.locator(".state.warn")).to_contain_text("Paused")
+    expect(row(admin, "ada")).to_contain_text("answering")  # what runs goes on
+    cancel(admin, "ada")
+    expect(steer.get_by_text("New requests are refused.")).to_be_visible()
     ask(bob, "hello")
     expect(bob.get_by_text("系统维护 <i>一小时</i>。 Your message stays here.")).to_be_visible()
     expect(bob.get_by_label("Write a message")).to_have_value("hello")
@@ -34,24 +39,37 @@ def test_a_pause_tells_people_why_keeps_what_runs_and_ends(office: RunningServer
     ready = httpx.get(office.url + "/readyz")
     assert (ready.status_code, ready.json()["status"]) == (503, "paused")
 
-    expect(ada.get_by_label("Stop")).to_be_visible()  # what runs goes on
     button(steer, "Resume").click()
     expect(steer.get_by_text("Requests are taken.")).to_be_visible()
-    cancel(visit(office, "/admin"), "ada")
     assert asked(office).status_code == 200
     assert len(audit(office, "intake.pause")) == len(audit(office, "intake.resume")) == 1
 
 
 def test_a_drain_says_when_nothing_is_left(office: RunningServer, visit: Visit) -> None:
-    steer, ada = visit(office, "/admin/steer"), visit(office, name="ada")
+    admin, steer, ada = visit(office, "/admin"), visit(office, "/admin/steer"), visit(office, name="ada")
     ask(ada, "long")
+    expect(row(admin, "ada")).to_contain_text("answering")
     button(steer, "Drain").click()
     expect(steer.locator(".state")).to_contain_text("The server finishes what it has")
     assert asked(office).json()["error"]["code"] == "draining"
-    cancel(visit(office, "/admin"), "ada")
+    cancel(admin, "ada")
     expect(steer.locator(".state")).to_contain_text("The server is drained: nothing runs or waits.")
     button(steer, "Resume").click()
     expect(steer.locator(".state")).to_contain_text("Answering")
+
+
+def test_a_stall_turns_the_header_red_and_readiness_to_no(office: RunningServer, visit: Visit) -> None:
+    admin, ada = visit(office, "/admin"), visit(office, name="ada")
+    ask(ada, "stand still")
+    expect(admin.locator(".state.bad")).to_contain_text(
+        "Requests run, and nothing has come from the engine", timeout=90_000
+    )
+    ready = httpx.get(office.url + "/readyz")
+    assert (ready.status_code, ready.json()["status"]) == (503, "stalled")
+    assert "nothing has come from the engine" in ready.json()["reason"]
+    cancel(admin, "ada")
+    expect(admin.locator(".state.good")).to_contain_text("Answering")
+    assert httpx.get(office.url + "/readyz").status_code == 200
 
 
 def test_a_banner_comes_to_every_open_page_as_text_and_goes(office: RunningServer, visit: Visit) -> None:

@@ -154,3 +154,12 @@ async def test_speed_needs_two_tokens() -> None:
     assert job.first_token_s is not None
     assert job.finished_s is not None
     assert job.tokens_per_s == pytest.approx(2 / (job.finished_s - job.first_token_s))
+
+
+async def test_followers_that_show_nothing_to_anybody_are_no_readers() -> None:
+    job = new_job()
+    async with aclosing(job.follow()) as shown, aclosing(job.follow(reading=False)) as minded:
+        await anext(shown)
+        await anext(minded)
+        assert (job.followers, job.readers) == (2, 1)
+    assert (job.followers, job.readers) == (0, 0)

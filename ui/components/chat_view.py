@@ -102,7 +102,7 @@ class ChatView:
     async def _until_its_end(self, job: Job) -> None:
         try:
             await self.list.refresh()
-            async with aclosing(job.follow()) as updates:
+            async with aclosing(job.follow(reading=False)) as updates:
                 async for _ in updates:
                     pass
             self.on_ended(job)

@@ -79,7 +79,8 @@ class AuditTrail:
 
     def _row(self, entry: "AuditEntry") -> Row:
         actor = entry.actor or self.say("the server")
-        return Row(str(entry.id), (self.say.time(entry.at), actor, entry.action, entry.target, entry.detail))
+        action = _names(self.say).get(entry.action, entry.action)
+        return Row(str(entry.id), (self.say.time(entry.at), actor, action, entry.target, entry.detail))
 
 
 def _kinds(say: Language) -> dict[str, str]:
@@ -95,4 +96,34 @@ def _kinds(say: Language) -> dict[str, str]:
         "intake.": say("Pause and drain"),
         "banner.": say("Banner"),
         "audit.": say("Audit trail"),
+    }
+
+
+def _names(say: Language) -> dict[str, str]:
+    """What was done; actions that are not named here stand as they are."""
+    return {
+        "request.open": say("opened a prompt"),
+        "request.cancel": say("cancelled a request"),
+        "request.front": say("moved a request to the front"),
+        "review.search": say("searched the log"),
+        "review.open": say("opened an exchange"),
+        "review.export": say("exported the log"),
+        "user.create": say("made an account"),
+        "user.role": say("changed a role"),
+        "user.disable": say("disabled an account"),
+        "user.enable": say("enabled an account"),
+        "user.password": say("set a password"),
+        "user.limit": say("set a person's limit"),
+        "invite.create": say("invited somebody"),
+        "invite.take_back": say("took an invitation back"),
+        "invite.accept": say("accepted an invitation"),
+        "key.revoke": say("revoked an API key"),
+        "limits.change": say("changed the limits"),
+        "limits.reset": say("put the limits back"),
+        "intake.pause": say("paused the server"),
+        "intake.drain": say("drained the server"),
+        "intake.resume": say("resumed the server"),
+        "banner.show": say("put up a banner"),
+        "banner.hide": say("took the banner down"),
+        "audit.export": say("exported the audit trail"),
     }

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TypedDict
 from urllib.parse import urlencode
 
@@ -16,7 +16,7 @@ class Conditions(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class AuditQuery:
-    """`first` and `last` are days, last included, in UTC, as YYYY-MM-DD; "" leaves that side open."""
+    """`first` and `last` (included) are days in the server's time zone, as YYYY-MM-DD; "" leaves that side open."""
 
     action: str = ""  # how the action begins
     actor: str = ""
@@ -44,6 +44,6 @@ def _day(text: str) -> datetime | None:
     if not text:
         return None
     try:
-        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+        return datetime.strptime(text, "%Y-%m-%d").astimezone()
     except ValueError:
         raise ValueError(f"{text!r} is no day; a day is written like 2026-11-29.") from None

@@ -16,7 +16,8 @@ from ui.theme import heading
 class OverTime:
     def __init__(self, admin: Administrator, ranges: Ranges) -> None:
         self.admin, self.desk, self.say, self.ranges = admin, admin.desk, admin.say, ranges
-        self.range: Range = RANGES["live"]
+        asked = ui.context.client.request.query_params.get("range", "")
+        self.range: Range = RANGES.get(asked, RANGES["live"])
         self._drawn: object = None  # what stands on the page
 
     async def build(self) -> None:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from nicegui import ui
+from loguru import logger
+from nicegui import background_tasks, ui
 
 from ui.components.data_table import Action, Column, DataTable, Row
 from ui.pages.admin.administrator import Administrator
@@ -53,17 +54,25 @@ class People:
         self.password = PasswordDialog(self.admin)
         self.limit = LimitDialog(self.admin, self._show)
         await self._show()
+        background_tasks.create(self._read_usage(), name="usage of people")
         await NewPeople(self.admin, self._show).build()
         await Keys(self.admin).build()
 
     async def _show(self) -> None:
-        """Read everything anew."""
-        store, now = self.desk.store, datetime.now(UTC)
-        self.users = {user.id: user for user in await store.users.list()}
-        self.sessions = await store.sessions.counts()
+        """Read the accounts anew."""
+        self.users = {user.id: user for user in await self.desk.store.users.list()}
+        self.sessions = await self.desk.store.sessions.counts()
+        self._show_rows()
+
+    async def _read_usage(self) -> None:
+        """Once, beside the page: a month of a busy server takes its time. What cannot be read stays a dash."""
+        usage, now = self.desk.store.exchanges.usage, datetime.now(UTC)
         midnight = now.astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
-        self.today = await store.exchanges.usage(midnight.astimezone(UTC))
-        self.month = await store.exchanges.usage(now - timedelta(days=30))
+        try:
+            self.today = await usage(midnight.astimezone(UTC))
+            self.month = await usage(now - timedelta(days=30))
+        except Exception as error:
+            logger.warning("the usage of people cannot be read: {!r}", error)
         self._show_rows()
 
     def _show_rows(self) -> None:

@@ -21,7 +21,8 @@ class ReasonDialog:
             self.title = ui.label().classes("dialog-title")
             self.about = ui.label().classes("soft")
             self.reason = ui.input(say("Reason")).props(f'maxlength={LONGEST} autofocus autocomplete="off"')
-            self.reason.on("keydown.enter", self._confirm)
+            composing = "(event) => event.isComposing || emit()"  # Enter then ends a Chinese word, not the dialog
+            self.reason.on("keydown.enter", self._confirm, js_handler=composing)
             ui.label(say("It is kept in the audit trail.")).classes("soft")
             with ui.element("div").classes("dialog-buttons"):
                 ui.button(say("Back"), on_click=self.dialog.close).props("flat no-caps")

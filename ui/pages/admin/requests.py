@@ -61,7 +61,7 @@ class Requests:
             duration(say, int(job.age_s)),
             say.number(job.completion_tokens) if job.completion_tokens else "",
             say.number(job.tokens_per_s, 1) if job.tokens_per_s else "",
-            say.number(job.followers) if job.request.source == "page" else "",
+            say.number(job.readers) if job.request.source == "page" else "",
             str(look.slot + 1) if look and look.slot is not None else "",
             say.number(look.cached_tokens) if look and look.slot is not None else "",
             (open_prompt, *to_front, cancel),

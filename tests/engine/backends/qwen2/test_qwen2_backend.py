@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.backends import KnowsMemory
+from engine.backends import KnowsCache, KnowsMemory, KnowsStreams
 from engine.backends.qwen2 import Qwen2Backend
 from engine.backends.qwen2.loading import SPARE_SLOTS, make_cache
 from engine.backends.qwen2.ready import WEIGHTS
@@ -162,3 +162,27 @@ asyncio.run(main())
 """
     run = asyncio.to_thread(subprocess.run, [sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert (await run).stdout.splitlines()[-1] == "[]"
+
+
+async def test_it_tells_where_a_stream_lies_and_how_full_the_cache_is(backend: Qwen2Backend) -> None:
+    assert isinstance(backend, KnowsStreams)
+    assert isinstance(backend, KnowsCache)
+    request = ask("hello")
+    assert backend.look(request.id) is None
+    prompt_tokens = backend.count_tokens(request.messages)
+    async with aclosing(backend.stream(request)) as events:
+        await anext(events)
+        look = backend.look(request.id)
+        assert look is not None
+        assert (look.prompt_tokens, look.read_tokens, look.cached_tokens) == (prompt_tokens, prompt_tokens, 0)
+        assert look.slot is not None
+        use = backend.cache_use()
+        assert use is not None
+        assert (use.slots_used, use.slots, use.room) == (1, backend.capacity, backend.capacity * 256)
+        assert use.used >= prompt_tokens
+    assert backend.look(request.id) is None
+    await answer(backend, replace(ask("another"), sampling=Sampling(max_tokens=1)))  # the thread has let go meanwhile
+    after = backend.cache_use()
+    assert after is not None
+    assert (after.used, after.slots_used) == (0, 0)
+    assert after.kept >= prompt_tokens
