@@ -172,7 +172,9 @@ def test_arrow_up_in_the_empty_box_takes_up_the_last_message(server: RunningServ
     box(page).press("Enter")
     expect(answer(page)).to_have_text("You said: Say it better")
     box(page).press("ArrowUp")
-    expect(page.locator("textarea").locator("visible=true").last).to_have_value("Say it better")
+    edited = page.locator(".question-edit textarea")
+    expect(edited).to_have_value("Say it better")
+    expect(edited).to_be_focused()
 
 
 def test_no_key_of_an_input_method_does_anything_else(server: RunningServer, visit: Visit) -> None:
