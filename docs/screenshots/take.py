@@ -109,19 +109,20 @@ async def furnish(data_dir: Path) -> list[str]:
         await store.exchanges.record(exchange)
         await store.conversations.set_head(conversation.id, people[person], exchange.id)
         conversations.append(conversation.id)
-    await asyncio.gather(*(store.samples.add(minute) for minute in _a_day()))
+    for span in _a_day():
+        await store.samples.add(span)
     passwords.close()
     store.close()
     return conversations
 
 
 def _a_day() -> Iterator[Span]:
-    """Made-up minutes of a day with a busy noon, so that the charts have something to show."""
+    """A made-up day with a busy noon, five minutes a piece, so that the charts have something to show."""
     draw, now = random.Random(1), datetime.now(UTC)
-    for minutes in range(24 * 60, 0, -1):
+    for minutes in range(24 * 60, 0, -5):
         at = now - timedelta(minutes=minutes)
         busy = max(0.0, 1 - abs(at.hour + at.minute / 60 - 12) / 7)
-        answers = round(9 * busy * draw.random())
+        answers = round(45 * busy * draw.random())
         first, gaps, queue = Sketch(), Sketch(), Sketch()
         for _ in range(answers):
             first.add(0.3 + draw.expovariate(4 / (0.2 + busy)))
@@ -129,7 +130,7 @@ def _a_day() -> Iterator[Span]:
             queue.add(draw.expovariate(5 / (0.02 + busy**3)))
         yield Span(
             at=at,
-            seconds=60,
+            seconds=300,
             running=RUNNING * busy * draw.uniform(0.7, 1),
             waiting=max(0.0, 5 * busy - 3.5) * draw.random(),
             tokens=answers * 160,
