@@ -1,0 +1,48 @@
+"""What the server keeps of its own life."""
+
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlmodel import Field
+
+from storage.models.base import Base, text
+
+
+class AuditRow(Base, table=True):
+    __tablename__ = "audit"
+    __table_args__ = ({"sqlite_autoincrement": True},)
+    id: int | None = Field(default=None, primary_key=True)
+    at: datetime
+    actor: str = text(index=True)
+    action: str = text(index=True)
+    target: str = text()
+    detail: str = text()
+
+
+class OptionRow(Base, table=True):
+    __tablename__ = "options"
+    name: str = text(primary_key=True)
+    value: str = text()
+
+
+class SampleRow(Base, table=True):
+    """A minute. Counts and sketches of durations are JSON: they are read whole and added up in Python."""
+
+    __tablename__ = "samples"
+    id: int | None = Field(default=None, primary_key=True)
+    at: datetime = Field(index=True)
+    seconds: float
+    running: float
+    running_peak: int
+    waiting: float
+    waiting_peak: int
+    tokens: int
+    ended: str = text()
+    refused: str = text()
+    ttft: str = text()
+    gaps: str = text()
+    queue: str = text()
+    cpu: float | None = None
+    memory: int | None = Field(default=None, sa_type=sa.BigInteger)
+    gpu: float | None = None
+    gpu_memory: int | None = Field(default=None, sa_type=sa.BigInteger)
