@@ -58,7 +58,7 @@ export default {
             <input type="checkbox" :checked="work.held.includes(kind)" @change="send($event.target.checked ? 'hold' : 'release', { kind })" /> {{ texts[kind] }}</label>
         </fieldset>
       </div>
-      <form class="work-bar" :data-id="work.id" :aria-label="texts.work" @submit.prevent>
+      <div class="work-bar" role="group" :data-id="work.id" :aria-label="texts.work">
         <p v-if="sorry" class="work-sorry" role="alert">{{ sorry }}</p>
         <p v-if="open === 'note'" class="work-writing">
           <textarea ref="note" v-model="note" rows="2" maxlength="4000" dir="auto" :aria-label="texts.note" :placeholder="texts.addNote" @keydown="enter($event, keepNote)"></textarea></p>
@@ -82,7 +82,7 @@ export default {
           <button v-if="work.holdable.length" type="button" :class="['inbox-quiet', { 'work-held': work.held.length }]" :aria-expanded="open === 'hold'" @click="open = open === 'hold' ? '' : 'hold'">{{ texts.hold }}<span v-if="work.held.length"> ({{ work.held.length }})</span></button>
           <span v-else-if="work.held.length" class="inbox-tag">{{ texts.hold }}</span>
         </p>
-      </form>
+      </div>
     </div>`,
 
   props: { texts: Object, reviewers: Array, tag: String },
