@@ -139,7 +139,7 @@ export default {
           </section>
         </article>
         <p v-else class="inbox-note" role="status">{{ slow ? texts.searching : "" }}</p>
-        <div v-show="opened && !missing" class="inbox-work"><slot></slot></div>
+        <div :class="['inbox-work', { 'inbox-work--off': !opened || missing }]"><slot></slot></div>
       </section>
       <dialog ref="keys" class="inbox-dialog" :aria-label="texts.keys" @click.self="$refs.keys.close()">
         <h2>{{ texts.keys }}</h2>
