@@ -23,7 +23,7 @@ LONGEST_COMMENT = 2000  # characters
 def reasons(rating: int, say: Language) -> "dict[Reason, str]":
     """What may be given as a reason for a thumb up (1) or down (-1), in the reader's words."""
     if rating == 1:
-        return {"correct": say("Correct"), "helpful": say("Helpful"), "clear": say("Well explained")}
+        return {"correct": say("Right"), "helpful": say("Helpful"), "clear": say("Well explained")}
     return {
         "incorrect": say("Not correct"),
         "incomplete": say("Not complete"),
