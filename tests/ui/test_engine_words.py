@@ -28,8 +28,8 @@ def test_the_engine_still_says_this(sentence: str) -> None:
         ("The GPU has only 3.0 GB free, so the small model runs.", "GPU 只剩 3.0 GB，因此运行小模型。"),
         (
             "There is no CUDA device, so the small model runs. This CPU cannot multiply 4-bit weights directly, "
-            "so they are unpacked to bfloat16 in memory.",
-            "没有 CUDA 设备，因此运行小模型。此 CPU 不能直接计算 4 位权重，因此在内存中展开为 bfloat16。",
+            "so they are unpacked to float16 in memory.",
+            "没有 CUDA 设备，因此运行小模型。此 CPU 不能直接计算 4 位权重，因此在内存中展开为 float16。",
         ),
         ("Something that nobody foresaw {in} braces", "Something that nobody foresaw {in} braces"),
         ("", ""),

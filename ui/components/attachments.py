@@ -59,7 +59,10 @@ def question_of(fields: dict[str, Any]) -> str:
 
 
 def with_files(text: str, files: Sequence[TextFile]) -> str:
-    return "\n\n".join([text.rstrip() if files else text, *map(_block, files)]).removeprefix("\n\n")
+    if not files:
+        return text
+    asked = [text.rstrip()] if text.strip() else []
+    return "\n\n".join([*asked, *map(_block, files)])
 
 
 def split_files(prompt: str) -> tuple[str, list[TextFile]]:

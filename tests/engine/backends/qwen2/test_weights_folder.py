@@ -2,6 +2,7 @@
 
 import json
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -121,13 +122,16 @@ def nobody() -> Iterator[None]:
 
 
 def test_what_may_not_be_read_is_named(folder: Path) -> None:
-    for parent in [folder, *folder.parents[:3]]:
-        parent.chmod(0o755)
-    locked = folder / "config.json"
-    locked.chmod(0)
-    with nobody(), pytest.raises(NotReady) as refused:
-        use(folder)
-    assert str(refused.value) == f"{locked} cannot be read; give this user the right to read it."
+    for parent in [folder, *folder.parents]:
+        if parent != Path(tempfile.gettempdir()) and parent.is_relative_to(tempfile.gettempdir()):
+            parent.chmod(0o755)
+    for locked in (folder / "config.json", folder.parent):  # the second hides the folder as well
+        locked.chmod(0)
+        with nobody(), pytest.raises(NotReady) as refused:
+            use(folder)
+        locked.chmod(0o755)
+        named = locked if locked.is_file() else folder
+        assert str(refused.value) == f"{named} cannot be read; give this user the right to read it."
 
 
 def test_a_name_that_is_nothing_says_what_is_possible(tmp_path: Path) -> None:
