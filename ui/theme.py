@@ -60,7 +60,7 @@ def prepare(desk: Desk, visitor: Visitor, title: str) -> Language:
     ui.colors(primary="var(--accent)", positive="var(--good)", negative="var(--bad)", warning="var(--warn)")
     ui.page_title(f"{title} · Qdesk")
     ui.dark_mode({"dark": True, "light": False}.get(visitor.user.theme))
-    ui.run_javascript(f'document.documentElement.lang = "{say.tag}"')
+    ui.add_head_html(f'<script>document.documentElement.lang = "{say.tag}";</script>')  # before anything is read aloud
 
     def over() -> None:
         background_tasks.create(_put_out(client), name="put a page out")
