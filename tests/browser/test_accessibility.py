@@ -15,10 +15,14 @@ from tests.server import RunningServer, running_server
 
 pytestmark = pytest.mark.browser
 
-LOOKS: dict[str, dict[str, Any]] = {
+LOOKS: dict[str, dict[str, Any]] = {  # contrast goes by the theme and layout by the width, so two cover both
     "light": {},
-    "dark": {"color_scheme": "dark"},
-    "phone": {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True},
+    "dark phone": {
+        "color_scheme": "dark",
+        "viewport": {"width": 360, "height": 740},
+        "has_touch": True,
+        "is_mobile": True,
+    },
 }
 RICH = (
     "a list:\n\n1. one\n2. two\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\n```python\nprint('x')  # y\n```\n\n"
