@@ -181,7 +181,8 @@ def test_a_programs_request_shows_what_it_brought_along(server: RunningServer, v
     page = visit(server, "/review?source=api&open=program", name="rita")
     expect(page.locator(".turn--earlier")).to_have_count(3)
     expect(page.locator(".turn--earlier strong")).to_have_text("bold")
-    expect(page.get_by_role("heading", level=1)).to_have_text("The fixed key")
+    expect(page.locator(".inbox-pane").get_by_role("heading")).to_have_text("The fixed key")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Review")
 
 
 def test_a_link_opens_the_same_list(server: RunningServer, visit: Visit) -> None:
