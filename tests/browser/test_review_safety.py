@@ -129,7 +129,7 @@ def test_staff_get_no_review_page(server: RunningServer, visit: Visit) -> None:
             assert answer.status_code == 403
             assert HOSTILE_NAME not in answer.text
     page = visit(server, "/account", name="ada")
-    expect(page.get_by_role("link", name="Account")).to_be_visible()
+    expect(page.get_by_role("link", name="Account", exact=True)).to_be_visible()
     expect(page.get_by_role("link", name="Review")).to_have_count(0)
 
 
