@@ -36,6 +36,7 @@ HOSTILE = [
     "| a |\n|---|\n| <img src=x onerror=pwned()> |",
     "{{ constructor.constructor('pwned()')() }}",
     "${pwned()} `${pwned()}` ${{}}",
+    r"$\href{javascript:pwned()}{x} + \text{</math><img src=x onerror=pwned()>}$ and $x^2$",
     '"); pwned(); ("',
     "'; pwned(); '",
     "</script><script>pwned()</script>",
@@ -49,7 +50,8 @@ HOSTILE_NAME = "<img src=x onerror=pwned()>{{pwned()}}"
 ATTRIBUTES = """() => [...document.querySelectorAll(".inbox *")]
     .flatMap((element) => element.getAttributeNames())
     .filter((name) => /^(on|v-|:|@|style|src)/.test(name))"""
-FOREIGN = ".inbox :is(script, img, iframe, object, embed, form:not(.inbox-filters), style, math)"
+# What nothing in the inbox may be; formulas in answers are MathML that the server made.
+FOREIGN = ".inbox :is(script, img, iframe, object, embed, form:not(.inbox-filters), style, math:not(.answer-text *))"
 
 # To be run in a reviewer's page: the message that its browser sends to open an exchange.
 OPENING = """() => {
