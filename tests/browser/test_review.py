@@ -44,7 +44,8 @@ def _exchanges() -> Iterator[Exchange]:
     )
     yield replace(broken, answer="先填写", status=Status.FAILED, finish_reason=None, error="The engine failed.")
     program = exchange("program", person=None, conversation_id=None, source="api", answer="=2", after_s=300)
-    yield replace(program, messages=_said("one", "two **bold**", "=1+1"))
+    brought = _said("one", "two **bold**", "=1+1")
+    yield replace(program, messages=brought, end_user="kim@shop", request_metadata=(("ticket", "4711"),))
     for n in range(PAGED):
         since_s = (LONG_AGO - START).total_seconds() - 60 * n
         yield exchange(
@@ -181,7 +182,10 @@ def test_a_programs_request_shows_what_it_brought_along(server: RunningServer, v
     page = visit(server, "/review?source=api&open=program", name="rita")
     expect(page.locator(".turn--earlier")).to_have_count(3)
     expect(page.locator(".turn--earlier strong")).to_have_text("bold")
-    expect(page.get_by_role("heading", level=1)).to_have_text("The fixed key")
+    expect(page.locator(".inbox-pane").get_by_role("heading")).to_have_text("The fixed key")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Review")
+    expect(page.locator("dl > div", has_text="End user").locator("dd")).to_have_text("kim@shop")
+    expect(page.locator("dl > div", has_text="ticket").locator("dd")).to_have_text("4711")
 
 
 def test_a_link_opens_the_same_list(server: RunningServer, visit: Visit) -> None:

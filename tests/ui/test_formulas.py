@@ -47,6 +47,10 @@ def test_code_is_no_formula() -> None:
     assert render("`$x$` and\n\n```\n$$\nx\n$$\n```").count("<math") == 0
 
 
+def test_a_dollar_before_code_opens_no_formula_that_ends_inside_it() -> None:
+    assert render("Set ${A} to `${B}`") == "<p>Set ${A} to <code>${B}</code></p>\n"
+
+
 @pytest.mark.parametrize(
     "latex",
     [

@@ -1,10 +1,12 @@
 """What is shown of an opened exchange: its way through the conversation's tree, and its numbers."""
 
+from typing import get_args
+
 import pytest
 
-from engine.types import Message, Status
+from engine.types import Message, Role, Status
 from tests.ui.exchanges import exchange
-from ui.components.review.conversation import branch, versions, view
+from ui.components.review.conversation import branch, role_name, said, versions, view
 from ui.components.review.facts import duration, facts, status_name, summary, tokens_per_s
 from ui.i18n import language
 
@@ -68,6 +70,16 @@ def test_the_numbers_are_all_there() -> None:
     }
 
 
+def test_whom_a_program_asked_for_and_what_it_wants_to_find_again_is_shown() -> None:
+    one = exchange("a", end_user="kim@shop", request_metadata=(("ticket", "4711"), ("Status", "<b>open</b>")))
+    groups = {group["title"]: group["facts"] for group in facts(one, EN)}
+    assert {"name": "End user", "value": "kim@shop"} in groups["Outcome"]
+    assert groups["Metadata of the program"] == [
+        {"name": "ticket", "value": "4711"},
+        {"name": "Status", "value": "<b>open</b>"},
+    ]
+
+
 def test_a_number_that_was_never_reached_is_left_out() -> None:
     waiting = exchange("w", status=Status.CANCELLED, started_at=None, first_token_at=None, completion_tokens=0)
     assert tokens_per_s(waiting) is None
@@ -123,3 +135,19 @@ def test_a_programs_request_shows_what_it_brought_along() -> None:
         ("assistant", "two", "TWO"),
     ]
     assert shown["turns"][0]["prompt"] == "three"
+
+
+def test_a_text_that_is_gone_on_with_is_called_so() -> None:
+    opened = exchange(
+        "a", conversation_id=None, source="api", messages=(Message("text", "Once upon a"),), answer=" time"
+    )
+    shown = view(opened, [opened], "ada", EN, str.upper)
+    assert shown["earlier"] == []
+    assert shown["turns"][0]["prompt"] == "Once upon a"
+    assert shown["turns"][0]["summary"][0] == "Goes on with a text as it is"
+    assert [one["roleName"] for one in said(opened.messages, EN)] == ["Text to go on with"]
+
+
+def test_every_role_has_a_name_of_its_own_in_both_languages() -> None:
+    for say in (EN, ZH):
+        assert len({role_name(role, say) for role in get_args(Role)}) == len(get_args(Role))

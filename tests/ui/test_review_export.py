@@ -28,6 +28,11 @@ def test_a_json_line_has_everything() -> None:
     assert (read["queue_s"], read["ttft_s"], read["total_s"], read["tokens_per_s"]) == (2, 3, 7, 10)
 
 
+def test_a_json_line_has_what_a_program_brought_along() -> None:
+    read = json.loads(json_line(exchange("a", end_user="kim", request_metadata=(("ticket", "1"),)), None, PEOPLE))
+    assert (read["end_user"], read["metadata"]) == ("kim", {"ticket": "1"})
+
+
 def test_a_csv_line_can_be_read_again() -> None:
     one = exchange("a", answer='He said "yes",\nthen 好', messages=(Message("user", "天气"),))
     text = csv_head() + csv_line(one, None, PEOPLE)
@@ -74,5 +79,6 @@ def test_chat_lines_prefer_the_corrected_answer_and_leave_out_what_is_bad() -> N
     assert chat_line(one, Mark(rating=-1), PEOPLE) == ""
     assert chat_line(exchange("b", status=Status.FAILED), None, PEOPLE) == ""
     assert chat_line(exchange("c", finish_reason="length"), None, PEOPLE) == ""
+    assert chat_line(exchange("d", messages=(Message("text", "Once"),)), better, PEOPLE) == ""
     failed = json.loads(chat_line(exchange("b", status=Status.FAILED), better, PEOPLE))
     assert failed["messages"][-1] == corrected

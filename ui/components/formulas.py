@@ -23,7 +23,7 @@ LONGEST_TOGETHER = 4_000  # characters of all formulas of one block that are rea
 
 CLOSERS = {"$$": "$$", r"\[": r"\]", r"\(": r"\)"}
 
-_DOLLAR = re.compile(r"\$(?![\s$])((?:[^$\\]|\\.)+)(?<!\s)\$(?![0-9_]|(?!(?:th|st|nd|rd|s)\b)[A-Za-z])", re.DOTALL)
+_DOLLAR = re.compile(r"\$(?![\s$])((?:[^$\\`]|\\.)+)(?<!\s)\$(?![0-9_]|(?!(?:th|st|nd|rd|s)\b)[A-Za-z])", re.DOTALL)
 _SIGN = re.compile(r"[\\^_{=]")  # what prose between two dollars has not
 _PROSE = re.compile(r"[A-Za-z]{2,}[\s,.;:!?]+[A-Za-z]{2,}|^\d.*[A-Za-z]{2,}|[\u3400-\u9fff\uff00-\uffef]", re.DOTALL)
 _MACROS = re.compile(r"\\(?:def|let|newcommand|renewcommand|providecommand|require)(?![A-Za-z])")  # they can explode

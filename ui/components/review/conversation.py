@@ -7,7 +7,7 @@ Knows nothing of pages and of the store.
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypedDict
 
-from engine.types import Exchange, Message
+from engine.types import Exchange, Message, Role
 from ui.components.review.facts import Facts, facts, source_name, status_name, summary
 from ui.i18n import Language
 
@@ -93,10 +93,17 @@ def turn(exchange: Exchange, versions: list[str], say: Language, render: Render)
         prompt=exchange.prompt,
         answer=render(exchange.whole_answer) if exchange.whole_answer else "",
         error=exchange.error or "",
-        summary=([say("Goes on with a cut-off answer")] if exchange.opening else []) + summary(exchange, say),
+        summary=kind(exchange, say) + summary(exchange, say),
         facts=facts(exchange, say),
         versions=versions,
     )
+
+
+def kind(exchange: Exchange, say: Language) -> list[str]:
+    """What the exchange is, where it is no question and its answer."""
+    if exchange.messages[-1].role == "text":
+        return [say("Goes on with a text as it is")]
+    return [say("Goes on with a cut-off answer")] if exchange.opening else []
 
 
 def said(messages: Sequence[Message], say: Language, render: Render | None = None) -> list[Said]:
@@ -112,6 +119,11 @@ def said(messages: Sequence[Message], say: Language, render: Render | None = Non
     ]
 
 
-def role_name(role: str, say: Language) -> str:
-    names: Mapping[str, str] = {"system": say("System prompt"), "user": say("Person"), "assistant": say("Model")}
+def role_name(role: Role, say: Language) -> str:
+    names: Mapping[Role, str] = {
+        "system": say("System prompt"),
+        "user": say("Person"),
+        "assistant": say("Model"),
+        "text": say("Text to go on with"),
+    }
     return names[role]

@@ -82,12 +82,16 @@ def json_line(exchange: Exchange, mark: "Mark | None", people: People) -> str:
         **columns(exchange, mark, people),
         "stop": list(exchange.sampling.stop),
         "messages": [asdict(message) for message in exchange.messages],
+        "end_user": exchange.end_user,
+        "metadata": dict(exchange.request_metadata),
     }
     return _json({**whole, "labels": list(mark.labels) if mark else [], "reviewed": bool(mark and mark.done)})
 
 
 def chat_line(exchange: Exchange, mark: "Mark | None", people: People) -> str:
-    """ "" for an exchange that nobody should learn from."""
+    """ "" for an exchange that nobody should learn from, and for a text that was gone on with: it is no chat."""
+    if exchange.messages[-1].role == "text":
+        return ""
     good = exchange.status is Status.DONE and exchange.finish_reason == "stop" and not (mark and mark.rating == -1)
     answer = (mark.correction if mark else "") or (exchange.answer if good else "")
     said = [*(asdict(message) for message in exchange.messages), {"role": "assistant", "content": answer}]

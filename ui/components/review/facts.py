@@ -84,17 +84,17 @@ def facts(exchange: Exchange, say: Language) -> list[Facts]:
         say("Tokens"): _tokens(exchange, say),
         say("Model"): _model(exchange, say),
         say("Sampling"): _sampling(exchange, say),
+        say("Metadata of the program"): iter(exchange.request_metadata),
     }
-    return [
-        Facts(title=title, facts=[Fact(name=name, value=value) for name, value in group if value])
-        for title, group in groups.items()
-    ]
+    known = {title: [Fact(name=name, value=value) for name, value in group if value] for title, group in groups.items()}
+    return [Facts(title=title, facts=group) for title, group in known.items() if group]
 
 
 def _outcome(exchange: Exchange, say: Language) -> Iterator[tuple[str, str]]:
     yield say("Status"), status_name(exchange.status, say)
     yield say("Finish reason"), exchange.finish_reason or ""
     yield say("Source"), source_name(exchange.source, say)
+    yield say("End user"), exchange.end_user
     yield say("Exchange id"), exchange.id
 
 

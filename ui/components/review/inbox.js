@@ -97,7 +97,7 @@ export default {
           <header>
             <button type="button" class="inbox-back" @click="close">{{ texts.back }}</button>
             <div class="inbox-title">
-              <h1>{{ opened.who }}</h1>
+              <h2>{{ opened.who }}</h2>
               <p>{{ opened.place }}</p>
             </div>
             <button type="button" class="inbox-quiet" @click="copyLink">{{ copied ? texts.copied : texts.copyLink }}</button>
