@@ -135,8 +135,9 @@ def test_ones_own_data_is_exported_without_secrets_and_without_anybody_elses(
     page.get_by_role("button", name="Good answer").click()
     page.keyboard.press("Escape")
     eventually(lambda: len(server.rows("select * from feedback")) == 1)
-    body = {"messages": [{"role": "user", "content": "asked by eve's program"}]}
-    httpx.post(server.url + "/v1/chat/completions", json=body, headers=bearer(key_of("eve")), timeout=30)
+    for name in ("eve", "ada"):
+        body = {"messages": [{"role": "user", "content": f"asked by {name}'s program"}]}
+        httpx.post(server.url + "/v1/chat/completions", json=body, headers=bearer(key_of(name)), timeout=30)
     with server.sign_in("eve") as browser:
         exported = browser.get("/account/export")
     lines = [json.loads(line) for line in exported.text.splitlines()]
@@ -149,7 +150,8 @@ def test_ones_own_data_is_exported_without_secrets_and_without_anybody_elses(
         "select password_hash, key_hash, token_hash from users join api_keys on api_keys.user_id = users.id "
         "join sessions on sessions.user_id = users.id where users.name = 'eve' limit 1"
     )
-    assert not [secret for secret in (password, key, token, "ada", "bob") if secret in exported.text]
+    assert not [secret for secret in (password, key, token) if secret in exported.text]
+    assert not {"ada", "bob"} & set(re.findall(r"\w+", exported.text))  # as words: "metadata" is nobody's name
 
 
 def test_who_opened_a_conversation_is_shown_to_its_owner(server: RunningServer, visit: Visit) -> None:

@@ -34,14 +34,16 @@ def test_while_the_model_loads_one_sees_how_far_it_is_and_may_write_already(visi
         banner = page.locator(".banner")
         expect(banner).to_contain_text("The model is loading. You can write already; it answers when it is ready.")
         expect(banner.get_by_role("progressbar")).to_have_js_property("position", 0.3)
-        expect(admin.get_by_text("Loading the model: downloading")).to_be_visible()
+        state = admin.locator(".state")
+        expect(state).to_contain_text("The model is loading (downloading).")
         ask(page, "too early")
         expect(page.get_by_role("alert")).to_contain_text("The model is still loading. Your message stays here")
         expect(page.get_by_label("Write a message")).to_have_value("too early")
 
         server.process.send_signal(signal.SIGUSR1)
         expect(banner).not_to_be_visible()
-        expect(admin.get_by_text("Loading the model")).not_to_be_visible()
+        expect(state).to_contain_text("Answering")
+        expect(state).not_to_contain_text("The model is loading")
         page.get_by_role("button", name="Try again").click()
         expect(page.locator(".turn .answer-text")).to_have_text("You said: too early")
 
