@@ -240,7 +240,7 @@ def take_all(browser: Browser, server: RunningServer, conversations: list[str]) 
     camera.take("chat", f"/c/{conversations[-2]}", "ada", shows="pre code")
     camera.take("chat-formula", f"/c/{conversations[-1]}", "ada", shows="math")
     camera.take("account", "/account", "ada")
-    camera.take("review", "/review", "omar")
+    camera.take("review", "/review", "omar", shows=".inbox-row")
     with crowd(server, RUNNING + 2):
         camera.take("chat-waiting", "/", "lin", shows=".ticket", ask="会议纪要怎么写才清楚？")
         camera.take("admin", "/admin", "ada")
