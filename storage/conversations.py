@@ -5,7 +5,7 @@ branch that is shown. A parent that retention has taken is simply missing; its c
 with single turns is in storage/turns.py.
 
 Deleting hides a conversation from its owner and can be undone by `restore`. The log keeps its exchanges, so reviewers
-still find them, until `exchanges.delete_before` takes them.
+still find them, until `retention.enforce` takes them.
 """
 
 from collections.abc import Sequence

@@ -13,7 +13,6 @@ from sqlmodel import Session, col, select
 
 from engine.types import Exchange, Status
 from storage.database import Database
-from storage.deleting import delete, empty_conversations, old, used_before
 from storage.listing import Listing, lines
 from storage.models import Base, ConversationRow, DailyUseRow, ExchangeTable
 from storage.neighbours import alike, beside
@@ -132,16 +131,6 @@ class Exchanges:
             return used
 
         return await self._database.search(work)
-
-    async def delete_before(self, when: datetime) -> int:
-        """Delete what was asked before `when` and has ended; return how many. Their text leaves the index too.
-
-        What is held stays, see `retention`. Conversations that were last used before `when` and have no exchanges left
-        lose title and settings, and go.
-        """
-        deleted = await delete(self._database, old(when))
-        await self._database.write(lambda session: empty_conversations(session, used_before(when)))
-        return deleted
 
     def opened(self, session: Session) -> int:
         """For the store when it opens: mark what a crash left unfinished as interrupted, with its text. How many?"""

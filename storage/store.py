@@ -62,7 +62,6 @@ list. Each carries a sentence that may be shown to people.
               beside(exchange, *, limit=50) -> tuple[int, list[ExchangeRow]]     at the same time: how many, the first
               reruns(id) -> list[Exchange] · models() -> list[str]
               usage(since) -> dict[str, tuple[int, int]]                  by user id: requests, completion tokens
-              delete_before(when) -> int                            retention; leaves the search index too
     idempotency
               find(caller, key) -> Asked | None                     what was asked under this key within a day
               add(caller, key, body_hash, exchange_ids)

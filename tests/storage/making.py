@@ -55,3 +55,8 @@ def fill(url: str, exchanges: Sequence[Exchange]) -> None:
     engine = sa.create_engine(url, poolclass=sa.NullPool)
     with engine.begin() as connection:
         connection.execute(sa.insert(Base.metadata.tables["exchanges"]), [to_values(each) for each in exchanges])
+
+
+async def delete_before(store: Store, when: datetime) -> int:
+    """Let retention delete what was asked before `when`."""
+    return (await store.retention.enforce({"exchanges": 1}, when + timedelta(days=1)))["exchanges"]

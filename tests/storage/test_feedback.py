@@ -1,7 +1,7 @@
 from datetime import timedelta
 
 from storage import Store
-from tests.storage.making import NOON, a_person, an_exchange
+from tests.storage.making import NOON, a_person, an_exchange, delete_before
 
 
 async def test_an_answer_is_rated_then_otherwise_then_not_at_all(store: Store) -> None:
@@ -55,5 +55,5 @@ async def test_retention_takes_it_with_its_exchange(store: Store) -> None:
     for exchange in (old, new):
         await store.exchanges.record(exchange)
         await store.feedback.set(exchange.id, ada.id, 1)
-    assert await store.exchanges.delete_before(NOON + timedelta(days=1)) == 1
+    assert await delete_before(store, NOON + timedelta(days=1)) == 1
     assert [each.exchange_id for each in await store.feedback.list(ada.id)] == [new.id]

@@ -9,7 +9,7 @@ from storage import Store
 from storage.deleting import Due
 from storage.records import ExchangeFilter
 from storage.retention import Days
-from tests.storage.making import NOON, a_person, an_exchange, fill
+from tests.storage.making import NOON, a_person, an_exchange, delete_before, fill
 
 LATER = NOON + timedelta(days=30)
 
@@ -18,8 +18,8 @@ async def test_what_is_old_and_ended_is_deleted(store: Store, url: str) -> None:
     old = [an_exchange("old", queued_at=NOON + timedelta(seconds=number)) for number in range(1201)]
     new, running = an_exchange("new", queued_at=LATER), an_exchange("running", status=Status.RUNNING)
     fill(url, [*old, new, running])
-    assert await store.exchanges.delete_before(LATER) == 1201
-    assert await store.exchanges.delete_before(LATER) == 0
+    assert await delete_before(store, LATER) == 1201
+    assert await delete_before(store, LATER) == 0
     rows = (await store.exchanges.search(ExchangeFilter())).items
     assert [row.prompt for row in rows] == ["new", "running"]
     assert (await store.exchanges.search(ExchangeFilter(text="old"))).items == []
@@ -34,7 +34,7 @@ async def test_a_conversation_without_exchanges_goes_and_a_used_one_stays(store:
     for exchange in [*old, new]:
         await store.exchanges.record(exchange)
     await store.conversations.set_head(kept.id, ada.id, old[1].id)
-    assert await store.exchanges.delete_before(datetime.now(UTC) + timedelta(days=1)) == 3
+    assert await delete_before(store, datetime.now(UTC) + timedelta(days=1)) == 3
     await store.exchanges.record(new)
 
     assert await store.conversations.get(gone.id, ada.id) is None
@@ -53,7 +53,7 @@ async def test_a_conversation_whose_shown_branch_was_deleted_shows_none(store: S
     for exchange in (old, new):
         await store.exchanges.record(exchange)
     await store.conversations.set_head(plan.id, ada.id, old.id)
-    assert await store.exchanges.delete_before(LATER) == 1
+    assert await delete_before(store, LATER) == 1
     shown = await store.conversations.get(plan.id, ada.id)
     assert shown is not None
     assert (shown.title, shown.head_id) == ("plan", None)
@@ -68,7 +68,7 @@ async def test_deleted_text_is_nowhere_in_the_files(sqlite_store: Store, file: P
     await sqlite_store.exchanges.record(an_exchange("kept forever", queued_at=LATER))
     assert left_in_files(file, secret)
     assert left_in_files(file, "一二三")
-    assert await sqlite_store.exchanges.delete_before(LATER) == rows
+    assert await delete_before(sqlite_store, LATER) == rows
     assert not left_in_files(file, secret)
     assert not left_in_files(file, "一二三")  # three characters are a term of the index
     assert "qua" not in terms(file)
@@ -137,7 +137,7 @@ async def test_totals_survive_deleting(store: Store) -> None:
     await store.exchanges.record(an_exchange())
     before = await store.exchanges.usage(NOON - timedelta(days=1))
     assert before == {ada.id: (3, 33)}
-    assert await store.exchanges.delete_before(NOON + timedelta(days=1.5)) == 3
+    assert await delete_before(store, NOON + timedelta(days=1.5)) == 3
     assert await store.exchanges.usage(NOON - timedelta(days=1)) == before
     assert await store.exchanges.usage(NOON + timedelta(days=1)) == {ada.id: (2, 23)}
 

@@ -11,7 +11,7 @@ from engine.types import Status
 from storage import Store
 from storage.records import ExchangeFilter
 from storage.search import MAX_TEXT, snippet
-from tests.storage.making import NOON, an_exchange, fill
+from tests.storage.making import NOON, an_exchange, delete_before, fill
 
 PROMPTS = [
     "今天上海的天气怎么样？",
@@ -126,7 +126,7 @@ async def test_without_a_trigram_index_the_rows_are_searched(file: object) -> No
     await store.exchanges.record(an_exchange("今天天气怎么样"))
     assert await found(store, "今天天气") == ["今天天气怎么样"]
     assert await found(store, '"天气') == []
-    assert await store.exchanges.delete_before(NOON + timedelta(1)) == 1
+    assert await delete_before(store, NOON + timedelta(1)) == 1
     store.close()
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from engine.types import Exchange, Sampling
 from storage import Store
 from storage.records import ExchangeFilter, User
-from tests.storage.making import NOON, a_person, an_exchange
+from tests.storage.making import NOON, a_person, an_exchange, delete_before
 
 
 async def a_tree(store: Store, person: User) -> tuple[str, list[Exchange]]:
@@ -77,7 +77,7 @@ async def test_a_fork_whose_beginning_retention_took_has_the_rest(store: Store) 
     fork = await store.turns.fork(plan, ada.id, d.id, "plan B")
     assert fork is not None
     assert await store.turns.remove(fork, ada.id, d.id, b.id)
-    await store.exchanges.delete_before(a.queued_at + timedelta(seconds=1))
+    await delete_before(store, a.queued_at + timedelta(seconds=1))
     assert await store.conversations.exchanges(fork, ada.id) == [b]
 
 
@@ -159,5 +159,5 @@ async def test_what_is_brought_in_is_marked_and_counts_for_nothing(store: Store)
     assert await store.exchanges.usage(NOON - timedelta(days=1)) == {}
     assert [row.source for row in (await store.exchanges.search(ExchangeFilter(source="import"))).items] == ["import"]
     assert [hit.conversation.id for hit in await store.conversations.search(ada.id, "old question")] == [id]
-    assert await store.exchanges.delete_before(NOON + timedelta(days=1)) == 1
+    assert await delete_before(store, NOON + timedelta(days=1)) == 1
     assert await store.exchanges.usage(NOON - timedelta(days=1)) == {}, "nor once it is deleted"
