@@ -95,22 +95,15 @@ def register(desk: Desk) -> None:
     def setup_page(request: Request, token: str, *, trouble: str = "", name: str = "", status: int = 200) -> Response:
         say, (cookie, form_token) = say_to(request), sealed(request)
         about = say("This makes the first account, which administers this server.")
-        body = (
-            f'<p>{escape(about)}</p>{notice(trouble)}<form method="post" action="/setup">'
-            + hidden("form_token", form_token)
-            + hidden("token", token)
-            + field(say("Name"), "name", value=name, complete="username", more="maxlength=64 autofocus")
-            + field(say("Password"), "password", kind="password", complete="new-password", more="maxlength=200")
-            + field(say("Password again"), "again", kind="password", complete="new-password", more="maxlength=200")
-            + f'<button type="submit">{escape(say("Make the account"))}</button></form>'
+        body = f'<p>{escape(about)}</p>{notice(trouble)}<form method="post" action="/setup">' + account_fields(
+            say, form_token, token, name, "autofocus"
         )
         return with_form_cookie(document(say, say("Welcome to Qdesk"), body, status=status), cookie)
 
     def setup_closed(request: Request) -> Response:
         say = say_to(request)
-        text = say("This link is not valid (any more). The newest one is printed where the server runs.")
-        body = f'{notice(text)}<p><a href="/login">{escape(say("Sign in"))}</a></p>'
-        return document(say, say("Welcome to Qdesk"), body, status=403)
+        why = say("This link is not valid (any more). The server prints the newest one as long as there is no account.")
+        return no_way_in(say, why)
 
     @app.get("/setup", include_in_schema=False)
     async def show_setup(request: Request) -> Response:
@@ -137,22 +130,14 @@ def register(desk: Desk) -> None:
         say, (cookie, form_token) = say_to(request), sealed(request)
         fixed = "readonly" if known.name else "autofocus"
         about = say("{name} invites you to Qdesk. Choose how you will sign in.", name=known.invited_by)
-        body = (
-            f'<p>{escape(about)}</p>{notice(trouble)}<form method="post" action="/invite">'
-            + hidden("form_token", form_token)
-            + hidden("token", token)
-            + field(say("Name"), "name", value=known.name or name, complete="username", more=f"maxlength=64 {fixed}")
-            + field(say("Password"), "password", kind="password", complete="new-password", more="maxlength=200")
-            + field(say("Password again"), "again", kind="password", complete="new-password", more="maxlength=200")
-            + f'<button type="submit">{escape(say("Make the account"))}</button></form>'
+        body = f'<p>{escape(about)}</p>{notice(trouble)}<form method="post" action="/invite">' + account_fields(
+            say, form_token, token, known.name or name, fixed
         )
         return with_form_cookie(document(say, say("Welcome to Qdesk"), body, status=status), cookie)
 
     def invite_over(request: Request) -> Response:
         say = say_to(request)
-        text = say("This invitation was used already, or is too old. Please ask for a new one.")
-        body = f'{notice(text)}<p><a href="/login">{escape(say("Sign in"))}</a></p>'
-        return document(say, say("Welcome to Qdesk"), body, status=403)
+        return no_way_in(say, say("This invitation was used already, or is too old. Please ask for a new one."))
 
     @app.get("/invite", include_in_schema=False)
     async def show_invite(request: Request) -> Response:
@@ -203,3 +188,21 @@ def _languages(say: Language, next: str) -> str:
         if code != say.code
     ]
     return f'<p class="languages">{" ".join(links)}</p>'
+
+
+def account_fields(say: Language, form_token: str, token: str, name: str, more: str) -> str:
+    """The fields with which somebody makes an account by a link; `more` is attributes of the name's."""
+    return (
+        hidden("form_token", form_token)
+        + hidden("token", token)
+        + field(say("Name"), "name", value=name, complete="username", more=f"maxlength=64 {more}")
+        + field(say("Password"), "password", kind="password", complete="new-password", more="maxlength=200")
+        + field(say("Password again"), "again", kind="password", complete="new-password", more="maxlength=200")
+        + f'<button type="submit">{escape(say("Make the account"))}</button></form>'
+    )
+
+
+def no_way_in(say: Language, why: str) -> Response:
+    """What a link shows that makes no account any more."""
+    body = f'{notice(why)}<p><a href="/login">{escape(say("Sign in"))}</a></p>'
+    return document(say, say("Welcome to Qdesk"), body, status=403)
