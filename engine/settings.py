@@ -27,6 +27,13 @@ Url = Annotated[
         json_schema_extra={"allowed": "empty, or an address that begins with http:// or https://"},
     ),
 ]
+Urls = Annotated[
+    str,
+    Field(
+        pattern=r"^(https?://[^\s/,]+[^\s,]*(\s*,\s*https?://[^\s/,]+[^\s,]*)*)?$",
+        json_schema_extra={"allowed": "empty, or addresses that begin with http:// or https://, with commas between"},
+    ),
+]
 
 
 class Settings(BaseSettings):
@@ -99,7 +106,9 @@ class Settings(BaseSettings):
     system_prompt: str = Field(
         "You are a helpful assistant.", description="System prompt of conversations that set none; may be empty."
     )
-    openai_base_url: Url = Field("", description="Backend `remote`: base URL, up to and with /v1.")
+    openai_base_url: Urls = Field(
+        "", description="Backend `remote`: base URL, up to and with /v1; several servers with commas between."
+    )
     openai_api_key: SecretStr = Field(SecretStr(""), description="Backend `remote`: the key it asks for.")
 
     max_concurrent_requests: int = Field(10, ge=1, le=256, description="Requests that run at once.")
@@ -128,6 +137,10 @@ class Settings(BaseSettings):
         if self.backend == "remote" and not self.openai_base_url:
             raise ValueError(f"{PREFIX}BACKEND is remote, so {PREFIX}OPENAI_BASE_URL must be set")
         return self
+
+    @property
+    def openai_base_urls(self) -> list[str]:
+        return [url.strip() for url in self.openai_base_url.split(",")]
 
     @property
     def sqlalchemy_url(self) -> str:

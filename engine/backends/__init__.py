@@ -15,11 +15,25 @@ from engine.types import ChatRequest, Event, Message, Report
 class Backend(Protocol):
     """Answers requests. Several streams run at once; each is independent of the others."""
 
-    model: str  # the name shown to people and to API clients
-    quantization: str  # "nf4", "none", or "" where it cannot be known
-    reason: str  # why this model was chosen, in one sentence; "" while loading
-    context_tokens: int  # prompt and answer together; 0 while loading
-    capacity: int  # streams that can run at once; the gate's limit stays at or below it
+    @property
+    def model(self) -> str:
+        """The name shown to people and to API clients."""
+
+    @property
+    def quantization(self) -> str:
+        """`nf4`, `none`, or "" where it cannot be known."""
+
+    @property
+    def reason(self) -> str:
+        """Why this model was chosen, in one sentence; "" while loading."""
+
+    @property
+    def context_tokens(self) -> int:
+        """Prompt and answer together; 0 while loading."""
+
+    @property
+    def capacity(self) -> int:
+        """Streams that can run at once; the gate's limit stays at or below it."""
 
     async def start(self, report: Report) -> None:
         """Load. `report` may be called from any thread. Raises EngineError with a sentence that says what to do."""
