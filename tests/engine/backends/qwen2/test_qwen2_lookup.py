@@ -16,6 +16,12 @@ CHEAP = Costs(decode_s={rows: 0.020 + 0.001 * rows for rows in range(1, 30)})
 DEAR = Costs(decode_s={rows: 0.020 * rows for rows in range(1, 30)})
 
 
+class Fixed(Costs):
+    """What steps cost by themselves on this machine, which may be busy, shall not say how long guesses are."""
+
+    def learn(self, decodes: int, prefill: int, seconds: float) -> None: ...
+
+
 def test_what_followed_the_last_three_tokens_is_guessed() -> None:
     lookup = Lookup([1, 2, 3, 4, 5, 6, 1, 2, 3])
     assert lookup.guess(2) == [4, 5]
@@ -67,6 +73,7 @@ async def test_the_answer_is_the_same_as_without(
 
     async def answers(lookahead: int) -> list[list[int]]:
         worker = start_worker(tiny_model, KVCache(tiny_model.shape, 4, 256, CPU, tiny_model.dtype), lookahead)
+        worker.scheduler.costs = Fixed(0.0, {1: 0.02})
         streams = [worker.open(prompt, sampling, 120) for prompt in prompts]
         for stream in streams:
             await events_of(stream)
@@ -83,6 +90,7 @@ async def test_a_text_that_is_said_again_takes_fewer_steps(start_worker: StartWo
     prompt = tokens.encode("Say it again: " + text)
     model = ScriptedModel(lambda seen: script[min(len(seen) - len(prompt), len(script) - 1) % len(script)])
     worker = start_worker(model)
+    worker.scheduler.costs = Fixed(0.0, {1: 0.02})
     stream = worker.open(prompt, GREEDY, 200)
     assert text_of(await events_of(stream)) == text
     assert len(model.steps) < len(script) / 2

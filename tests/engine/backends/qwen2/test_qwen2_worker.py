@@ -74,7 +74,7 @@ async def test_ignore_eos_goes_on_to_max_tokens(start_worker: StartWorker, token
 async def test_decodes_go_on_while_a_long_prompt_is_read(start_worker: StartWorker) -> None:
     model = ScriptedModel(lambda seen: 97)
     worker = start_worker(model)
-    worker.scheduler.costs.prefill_s = 1.0  # so that a piece is of the fewest tokens
+    worker.scheduler.costs.row_s = 1.0  # so that a piece is of the fewest tokens
     first = worker.open(PROMPT, GREEDY, 200)
     assert isinstance(await first.events.get(), Started)
     long = worker.open([5] * 200, GREEDY, 1)
@@ -97,7 +97,7 @@ async def test_cancelling_in_each_phase_frees_the_slot(start_worker: StartWorker
     cache = small_cache(slots=1)
     model = ScriptedModel(lambda seen: 97)
     worker = start_worker(model, cache)
-    worker.scheduler.costs.prefill_s = 1.0
+    worker.scheduler.costs.row_s = 1.0
     holder = worker.open(PROMPT, GREEDY, 250)
     stream = worker.open([5] * 250, GREEDY, 1) if phase == "waiting" else holder
     if phase == "prefill":
