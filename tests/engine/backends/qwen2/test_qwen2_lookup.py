@@ -73,7 +73,7 @@ async def test_the_answer_is_the_same_as_without(
 
     async def answers(lookahead: int) -> list[list[int]]:
         worker = start_worker(tiny_model, KVCache(tiny_model.shape, 4, 256, CPU, tiny_model.dtype), lookahead)
-        worker.scheduler.costs = Fixed(0.0, {1: 0.02})
+        worker.scheduler.costs = Fixed(1e-9, {1: 0.02})
         streams = [worker.open(prompt, sampling, 120) for prompt in prompts]
         for stream in streams:
             await events_of(stream)
@@ -90,7 +90,7 @@ async def test_a_text_that_is_said_again_takes_fewer_steps(start_worker: StartWo
     prompt = tokens.encode("Say it again: " + text)
     model = ScriptedModel(lambda seen: script[min(len(seen) - len(prompt), len(script) - 1) % len(script)])
     worker = start_worker(model)
-    worker.scheduler.costs = Fixed(0.0, {1: 0.02})
+    worker.scheduler.costs = Fixed(1e-9, {1: 0.02})
     stream = worker.open(prompt, GREEDY, 200)
     assert text_of(await events_of(stream)) == text
     assert len(model.steps) < len(script) / 2
