@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def serve(desk: Desk) -> None:
-    """Answer until a signal comes, or until the engine is broken for good: then it ends as a failure, with the reason."""
+    """Answer until a signal comes, or until the engine is broken for good: then end as a failure, with the reason."""
     guard_sockets(desk.auth)
     app.add_middleware(Guard, auth=desk.auth, settings=desk.settings)
     app.add_middleware(Entry)

@@ -14,10 +14,10 @@ from loguru import logger
 from torch import Tensor
 
 from engine.backends import Guesses
+from engine.backends.qwen2.attention import Piece
 from engine.backends.qwen2.exhaustion import in_parts
 from engine.backends.qwen2.kvcache import KVCache
 from engine.backends.qwen2.lookup import worth_guessing
-from engine.backends.qwen2.model import Piece
 from engine.backends.qwen2.sampler import sample
 from engine.backends.qwen2.scheduler import Costs, Scheduler
 from engine.backends.qwen2.stream import Stream

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from engine.backends.qwen2.attention import Piece
 from engine.backends.qwen2.kvcache import KVCache
-from engine.backends.qwen2.model import Piece, Qwen2
+from engine.backends.qwen2.model import Qwen2
 
 BREAK = "~~~~"
 
@@ -19,12 +20,12 @@ BREAK = "~~~~"
 def run() -> None:
     step, broken = Qwen2.step, False
 
-    def breaking(model: Qwen2, pieces: Sequence[Piece], cache: KVCache) -> Tensor:
+    def breaking(self: Qwen2, pieces: Sequence[Piece], cache: KVCache) -> Tensor:
         nonlocal broken
         broken = broken or any(ord("~") in piece.tokens and piece.logits < len(piece.tokens) for piece in pieces)
         if broken:
             raise RuntimeError("CUDA error: device-side assert triggered")
-        return step(model, pieces, cache)
+        return step(self, pieces, cache)
 
     Qwen2.step = breaking  # type: ignore[method-assign]  # the device's fault, at its seam
     runpy.run_path("main.py", run_name="__main__")

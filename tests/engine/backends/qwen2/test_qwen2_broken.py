@@ -3,6 +3,7 @@
 import json
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -20,7 +21,13 @@ PROGRAM = ("-m", "tests.engine.backends.qwen2.broken_device")
 def test_open_answers_are_told_then_the_reason_and_the_process_ends_with_an_error(tmp_path: Path) -> None:
     settings = tiny_settings(make_tiny(tmp_path / "tiny", context=4096), tmp_path)
     ready_folder(weights.resolve(settings, lambda _: None), "nf4", tmp_path, CPU, lambda _: None)
-    chosen = {"backend": "qwen2", "model": settings.model, "models_dir": tmp_path, "device": "cpu", "threads": 1}
+    chosen: dict[str, Any] = {
+        "backend": "qwen2",
+        "model": settings.model,
+        "models_dir": tmp_path,
+        "device": "cpu",
+        "threads": 1,
+    }
     with running_server(program=PROGRAM, ready=False, **chosen) as server, ExitStack() as stack:
         eventually(lambda: httpx.get(server.url + "/readyz").status_code == 200, within_s=120)
         open_answers = [stream(server, text, stack) for text in ("hello", "world")]

@@ -1,4 +1,4 @@
-"""What fails, fails alone: memory that does not suffice, numbers that are none, and a device that is broken for good."""
+"""What fails, fails alone: memory that does not suffice, numbers that are none, a device that is broken for good."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from engine.backends.qwen2.attention import Piece
 from engine.backends.qwen2.kvcache import KVCache
-from engine.backends.qwen2.model import Piece, Qwen2
+from engine.backends.qwen2.model import Qwen2
 from engine.backends.qwen2.stream import Stream
 from engine.backends.qwen2.worker import Worker
 from engine.errors import BackendFailed
@@ -54,7 +55,7 @@ async def expected(start_worker: StartWorker, tiny_model: Qwen2) -> list[str]:
 async def test_where_memory_suffices_for_few_at_once_all_are_answered(
     start_worker: StartWorker, ready: Path, expected: list[str]
 ) -> None:
-    model = Hungry(ready, CPU, unpack=True)
+    model = Hungry.read(ready, CPU, unpack=True)
     cache = cache_for(model)
     worker = start_worker(model, cache)
     model.rows = 30  # the longest prompt alone
@@ -65,7 +66,7 @@ async def test_where_memory_suffices_for_few_at_once_all_are_answered(
 async def test_out_of_memory_fails_the_request_that_cannot_be_served_and_no_other(
     start_worker: StartWorker, ready: Path, expected: list[str]
 ) -> None:
-    model = Hungry(ready, CPU, unpack=True)
+    model = Hungry.read(ready, CPU, unpack=True)
     cache = cache_for(model)
     worker = start_worker(model, cache)
     streams = open_all(worker)
@@ -81,7 +82,7 @@ async def test_numbers_that_are_none_fail_their_request_and_leave_nothing_behind
     start_worker: StartWorker, ready: Path, expected: list[str]
 ) -> None:
     """The others answer as ever, those beside it, and those that get its slot afterwards."""
-    model = Qwen2(ready, CPU, unpack=True)
+    model = Qwen2.read(ready, CPU, unpack=True)
     model.embedding[BAD] = torch.nan
     cache = cache_for(model)
     worker = start_worker(model, cache)

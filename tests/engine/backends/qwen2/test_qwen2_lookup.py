@@ -3,9 +3,10 @@
 import pytest
 import torch
 
+from engine.backends.qwen2.attention import Piece
 from engine.backends.qwen2.kvcache import KVCache
 from engine.backends.qwen2.lookup import Lookup, worth_guessing
-from engine.backends.qwen2.model import Piece, Qwen2
+from engine.backends.qwen2.model import Qwen2
 from engine.backends.qwen2.scheduler import Costs
 from engine.backends.qwen2.tokens import Tokens
 from engine.types import Sampling

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from engine.backends.qwen2.attention import Piece
 from engine.backends.qwen2.kvcache import KVCache
-from engine.backends.qwen2.model import Piece, Qwen2
+from engine.backends.qwen2.model import Qwen2
 from engine.backends.qwen2.stream import Stream
 from engine.backends.qwen2.tokens import Tokens
 from engine.backends.qwen2.worker import Worker
@@ -224,7 +225,7 @@ async def test_batched_answers_equal_single_ones(start_worker: StartWorker, tiny
 async def test_in_bfloat16_they_part_only_where_two_tokens_are_as_likely(
     start_worker: StartWorker, ready: Path
 ) -> None:
-    packed = Qwen2(ready, CPU, unpack=False)
+    packed = Qwen2.read(ready, CPU, unpack=False)
     for one, other in zip(*await alone_and_together(start_worker, packed), strict=True):
         assert parts_only_at_a_tie(packed, one, other)
 
