@@ -27,20 +27,20 @@ from bench.report import save
 from bench.texts import CHINESE, ENGLISH
 from tests.engine.backends.qwen2.tiny import make_tiny
 
-STREAMS, CANCELLED, LOOKS = 16, 0.2, 50
-WORDS = (ENGLISH + CHINESE).split()
+STREAMS, CANCELLED, LOOKS, CONTEXT = 16, 0.2, 50, 1024
+TEXT, LONGEST = ENGLISH + CHINESE, 250  # characters of a question; a tiny model reads each byte
 
 
-async def load(target: Target, requests: int, longest: int) -> list[float]:
+async def load(target: Target, requests: int) -> list[float]:
     """Ask so many questions and return the server's resident memory in MiB, LOOKS times on the way."""
     chance, numbers, memory = random.Random(0), count(), list[float]()
     server = psutil.Process(target.pid)
 
     async def ask_on(http: httpx.AsyncClient) -> None:
         while (number := next(numbers)) < requests:
-            words = " ".join(chance.choices(WORDS, k=chance.choice([5, 30, longest // 6])))
+            at = chance.randrange(len(TEXT) - LONGEST)
             body = {
-                "messages": [{"role": "user", "content": words}],
+                "messages": [{"role": "user", "content": TEXT[at : at + chance.choice([20, 100, LONGEST])]}],
                 "max_tokens": chance.choice([1, 16, 64]),
                 "stream": True,
             } | dict(target.extra)
@@ -78,14 +78,14 @@ def main() -> None:
     asked = parser.parse_args()
     began = datetime.now(UTC)
     with ExitStack() as stack:
-        model, context = "packaged", 1024
-        settings = {"QDESK_KV_CACHE_MB": str(asked.kv_cache_mb), "QDESK_MAX_CONTEXT_TOKENS": str(context)}
+        model = "packaged"
+        settings = {"QDESK_KV_CACHE_MB": str(asked.kv_cache_mb), "QDESK_MAX_CONTEXT_TOKENS": str(CONTEXT)}
         if asked.tiny:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            model = str(make_tiny(folder / "tiny", context=context))
+            model = str(make_tiny(folder / "tiny", context=CONTEXT))
             settings["QDESK_MODELS_DIR"] = str(folder)
         target = stack.enter_context(servers.qdesk(model, **settings))
-        memory = asyncio.run(load(target, asked.requests, context // 2))
+        memory = asyncio.run(load(target, asked.requests))
     fifth = len(memory) // 5
     early, late = statistics.median(memory[fifth : 2 * fifth]), statistics.median(memory[-fifth:])
     rows = {"after the first fifth": early, "in the last fifth": late}
