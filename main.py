@@ -67,11 +67,12 @@ def main() -> None:
 
 
 def serve(desk: Desk) -> None:
-    """Answer until a signal comes."""
+    """Answer until a signal comes, or until the engine is broken for good: then end as a failure, with the reason."""
     guard_sockets(desk.auth)
     app.add_middleware(Guard, auth=desk.auth, settings=desk.settings)
     app.add_middleware(Entry)
-    Life(desk).register()
+    life = Life(desk)
+    life.register()
     ui.run(
         host=desk.settings.host,
         port=desk.settings.port,
@@ -89,6 +90,8 @@ def serve(desk: Desk) -> None:
         access_log=False,
         server_header=False,
     )
+    if life.broken:
+        sys.exit(life.broken)
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ class Outcome:
     total_s: float
     completion_tokens: int
     prompt_tokens: int = 0
+    cached_tokens: int = 0  # of these, read from the prefix cache
     finish_reason: FinishReason | None = None
     gaps: Sketch = field(default_factory=Sketch)  # between tokens
 
@@ -232,6 +233,7 @@ class Job:
             total_s=self.age_s,
             completion_tokens=self.completion_tokens,
             prompt_tokens=self.prompt_tokens,
+            cached_tokens=self.cached_tokens,
             finish_reason=self.finish_reason,
             gaps=self.gaps,
         )

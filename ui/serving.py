@@ -2,6 +2,7 @@
 
 On SIGTERM or Ctrl-C the service drains while the server still listens, so that load balancers and people see
 "draining" instead of a closed door; only then is uvicorn told to stop. A second signal ends what is running at once.
+An engine that only a new process mends ends the server too, for whoever starts it again.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ from loguru import logger
 from nicegui import app, background_tasks
 from nicegui.server import Server
 
+from engine.backends import MayBreak
 from engine.errors import AccessEnded
 from engine.settings import Settings
 from engine.types import Status
@@ -23,6 +25,7 @@ from ui.retention import retain
 from ui.steering import apply_own_limits, apply_stored_intake
 
 DAY_S = 24 * 3600.0
+BROKEN_S = 3.0  # so long pages and load balancers can read why, before a server ends whose engine is broken
 
 
 async def prepare(desk: Desk) -> None:
@@ -35,6 +38,7 @@ async def prepare(desk: Desk) -> None:
 class Life:
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
+        self.broken = ""  # why the server ended, if its engine did
         self._starting: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
 
@@ -58,6 +62,15 @@ class Life:
         background_tasks.create(self._keep_minutes(), name="samples")
         await self.desk.monitor.start()
         await self.desk.service.start()
+        background_tasks.create(self._end_when_broken(), name="broken engine")
+
+    async def _end_when_broken(self) -> None:
+        backend = self.desk.service.backend
+        if isinstance(backend, MayBreak) and self.desk.service.state()[0] not in ("loading", "failed"):
+            self.broken = await backend.broken()
+            logger.critical("the server ends with its engine: {}", self.broken)
+            await asyncio.sleep(BROKEN_S)
+            self._stop_soon()
 
     def _stop_soon(self) -> None:
         if self._stopping is None:

@@ -113,6 +113,33 @@ class KnowsCache(Protocol):
     def cache_use(self) -> CacheUse | None: ...
 
 
+@dataclass(slots=True)
+class Guesses:
+    """Tokens that were guessed to follow, since the start, and those of them that the model would have said too."""
+
+    guessed: int = 0
+    right: int = 0
+
+    def learn(self, guessed: int, right: int) -> None:
+        self.guessed += guessed
+        self.right += right
+
+
+@runtime_checkable
+class KnowsGuesses(Protocol):
+    """What a backend may also have: what its guesses (speculative decoding) come to; None while nothing is loaded."""
+
+    def guesses(self) -> Guesses | None: ...
+
+
+@runtime_checkable
+class MayBreak(Protocol):
+    """What a backend may also have: an end that nothing mends but a new process."""
+
+    async def broken(self) -> str:
+        """Return the reason in one sentence when it has come to that; wait for ever where it does not."""
+
+
 def create_backend(settings: Settings) -> Backend:
     """Return the backend that the settings name, not yet started."""
     match settings.backend:

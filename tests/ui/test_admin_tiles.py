@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from engine.backends import Guesses
 from engine.backends.scripted import ScriptedBackend
 from engine.hardware import Gpu, Hardware
 from engine.monitor import Figures, Sample, Spread
@@ -120,3 +121,18 @@ def test_the_model_says_which_and_why() -> None:
     assert (tiles["Model"].value, tiles["Model"].note) == ("scripted", "A script plays the model.")
     assert (tiles["Quantisation"].value, tiles["Quantisation"].unit) == ("4", "bits, NF4")
     assert (tiles["Context"].value, tiles["Slots"].value) == ("4,096", "0")
+
+
+def test_guesses_are_shown_once_there_are_some() -> None:
+    class Guessing(ScriptedBackend):
+        made = Guesses()
+
+        def guesses(self) -> Guesses:
+            return self.made
+
+    backend = Guessing()
+    assert "Guesses that were right" not in by_label(model(ENGLISH, backend, None))
+    backend.made.learn(1000, 630)
+    tile = by_label(model(ENGLISH, backend, None))["Guesses that were right"]
+    assert (tile.value, tile.unit, tile.note) == ("63", "%", "of 1,000 guessed tokens")
+    assert by_label(model(CHINESE, backend, None))["猜对的 token"].note == "共猜测 1,000 个 token"

@@ -20,6 +20,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from starlette.requests import Request
 from starlette.responses import Response
 
+from engine.backends import KnowsGuesses
 from engine.job import Outcome
 from engine.monitor import Monitor
 from engine.service import ChatService
@@ -68,6 +69,8 @@ class Figures:
         self.aborted = self._counter("request_aborted", "Requests that were ended from outside.", "by")
         self.prompt = self._counter("prompt_tokens", "Tokens of prompts.")
         self.generated = self._counter("generation_tokens", "Tokens generated.")
+        self.looked_up = self._counter("prefix_cache_queries", "Tokens of prompts that were read, or found there.")
+        self.hits = self._counter("prefix_cache_hits", "Tokens of prompts that were found in the prefix cache.")
 
     def _histogram(self, name: str, about: str, buckets: tuple[float, ...]) -> Histogram:
         return Histogram(f"qdesk_{name}", about, ["model_name"], buckets=buckets, registry=self.registry)
@@ -85,6 +88,8 @@ class Figures:
         self.whole.labels(model).observe(outcome.total_s)
         self.prompt.labels(model).inc(outcome.prompt_tokens)
         self.generated.labels(model).inc(outcome.completion_tokens)
+        self.looked_up.labels(model).inc(outcome.prompt_tokens)
+        self.hits.labels(model).inc(outcome.cached_tokens)
         if outcome.ttft_s is not None:
             self.first.labels(model).observe(outcome.ttft_s)
             if outcome.completion_tokens > 1:
@@ -114,7 +119,19 @@ class Figures:
             refused.add_metric([service.backend.model, reason], count)
         yield refused
 
+        yield from self._guesses()
         yield from self._gpus()
+
+    def _guesses(self) -> Iterator[Metric]:
+        backend = self.service.backend
+        if isinstance(backend, KnowsGuesses) and (guesses := backend.guesses()):
+            for name, about, count in (
+                ("draft_tokens", "Tokens that were guessed to follow.", guesses.guessed),
+                ("accepted_tokens", "Guessed tokens that were right.", guesses.right),
+            ):
+                counter = CounterMetricFamily(f"qdesk_spec_decode_num_{name}", about, labels=["model_name"])
+                counter.add_metric([backend.model], count)
+                yield counter
 
     def _gpus(self) -> Iterator[Metric]:
         hardware = self.monitor.now.hardware

@@ -156,6 +156,10 @@ def details(exchange: Exchange, say: Language) -> list[tuple[str, str]]:
         rows.append((say("Waited"), say("{n} s", n=say.number(_seconds(exchange.queued_at, started), 1))))
     if started and first:
         rows.append((say("First token after"), say("{n} s", n=say.number(_seconds(started, first), 1))))
+    if exchange.prompt_tokens:
+        read, cached = say.number(exchange.prompt_tokens), say.number(exchange.cached_tokens)
+        told = say("{n} ({cached} cached)", n=read, cached=cached) if exchange.cached_tokens else read
+        rows.append((say("Tokens of the prompt"), told))
     if exchange.completion_tokens:
         rows.append((say("Tokens"), say.number(exchange.completion_tokens)))
     if first and finished and exchange.completion_tokens > 1 and finished > first:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
-from engine.backends import CacheUse, StreamLook
+from engine.backends import CacheUse, Guesses, StreamLook
 from engine.errors import ContextOverflow, EngineError, NotReady
 from engine.settings import Settings
 from engine.types import ChatRequest, Done, Event, Message, Report
@@ -99,6 +99,13 @@ class Qwen2Backend:
         used = [len(slot.tokens) for slot in slots if slot.in_use]
         kept = sum(len(slot.tokens) for slot in slots if not slot.in_use)
         return CacheUse(sum(used), kept, len(slots) * engine.cache.capacity, len(used), len(slots))
+
+    def guesses(self) -> Guesses | None:
+        return self._engine.worker.guesses if self._engine else None
+
+    async def broken(self) -> str:
+        """As MayBreak says; to be asked once it is loaded."""
+        return await asyncio.shield(asyncio.wrap_future(self._loaded().worker.broken))
 
     def health(self) -> str | None:
         if self._stopped:

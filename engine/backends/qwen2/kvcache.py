@@ -13,6 +13,8 @@ from torch import Tensor
 
 from engine.backends.qwen2.ready import Shape
 
+BEYOND = 512  # tokens that a step may have written after those that it was said to hold
+
 
 @dataclass(slots=True)
 class Slot:
@@ -20,6 +22,7 @@ class Slot:
     tokens: list[int] = field(default_factory=list)  # whose keys and values are in the cache, from position 0 on
     in_use: bool = False
     used_at: int = 0  # the cache's count of events, for least recently used
+    reach: int = 0  # most tokens that it has held
 
 
 class KVCache:
@@ -62,6 +65,7 @@ class KVCache:
             slot = min(free, key=lambda slot: (bool(slot.tokens), slot.used_at))
         if slot is not best:
             self._copy(best, slot, cached)
+        slot.reach = max(slot.reach, len(slot.tokens))
         slot.tokens = list(tokens[:cached])
         slot.in_use = True
         self._touch(slot)
@@ -72,10 +76,18 @@ class KVCache:
         slot.in_use = False
         self._touch(slot)
 
+    def wipe(self, slot: Slot) -> None:
+        """Forget what the slot holds. What is no number counts even where it is masked, so nothing of it may stay."""
+        written = max(slot.reach, len(slot.tokens)) + BEYOND
+        slot.tokens, slot.reach = [], 0
+        for tensor in (*self.keys, *self.values):
+            tensor[slot.index, :, :written] = 0
+
     def clear(self) -> None:
         """Forget everything: after a failure nobody knows what the tensors hold."""
         for slot in self.slots:
-            slot.tokens, slot.in_use = [], False
+            self.wipe(slot)
+            slot.in_use = False
 
     def _copy(self, source: Slot, target: Slot, count: int) -> None:
         if count:

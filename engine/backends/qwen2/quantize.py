@@ -86,9 +86,9 @@ def _made_aside(folder: Path) -> Iterator[Path]:
 def _make(source: ModelSource, method: str, folder: Path, device: torch.device, report: Report) -> None:
     report(Progress("reading the model"))
     model, tokenizer = _load(source, report)
-    shape = _shape(model.config, tokenizer.eos_token_id)
+    shape = shape_of(model.config, tokenizer.eos_token_id)
     check_space(folder, sum(weight.numel() for weight in model.parameters()) * (1 if method == "nf4" else 2))
-    tensors = _tensors(model, shape, method, device, report)
+    tensors = tensors_of(model, shape, method, device, report)
     report(Progress("saving"))
     save_file(tensors, folder / WEIGHTS)
     (folder / SHAPE).write_text(json.dumps(asdict(shape), indent=1))
@@ -119,7 +119,7 @@ def _load(source: ModelSource, report: Report) -> tuple["Qwen2ForCausalLM", Any]
         return Qwen2ForCausalLM.from_pretrained(source.folder, dtype=torch.bfloat16, **gguf), tokenizer
 
 
-def _shape(config: "Qwen2Config", tokenizer_end: int | None) -> Shape:
+def shape_of(config: "Qwen2Config", tokenizer_end: int | None) -> Shape:
     rope: dict[str, Any] = dict(config.rope_parameters or {})
     if rope.get("rope_type", "default") != "default" or config.use_sliding_window:
         raise unusable(
@@ -142,7 +142,7 @@ def _shape(config: "Qwen2Config", tokenizer_end: int | None) -> Shape:
     )
 
 
-def _tensors(
+def tensors_of(
     model: "Qwen2ForCausalLM", shape: Shape, method: str, device: torch.device, report: Report
 ) -> dict[str, Tensor]:
     """Every tensor of the ready folder: q, k, v in one linear, gate and up in one, each quantised if it can be."""

@@ -1,6 +1,6 @@
 """Which model runs, why, how large it is, and how full its KV cache is: as tiles, in the reader's language."""
 
-from engine.backends import Backend, KnowsCache, KnowsMemory
+from engine.backends import Backend, KnowsCache, KnowsGuesses, KnowsMemory
 from ui.components.figures import Part, Tile
 from ui.engine_words import in_words
 from ui.i18n import Language
@@ -16,6 +16,7 @@ def model(say: Language, backend: Backend, load_s: float | None) -> list[Tile]:
         *_weights(say, backend),
         Tile(label=say("Context"), value=context, unit=say("tokens")),
         *_cache(say, backend),
+        *_guesses(say, backend),
         Tile(label=say("Loaded in"), value=duration(say, load_s) if load_s is not None else NOTHING),
     ]
 
@@ -52,4 +53,22 @@ def _cache(say: Language, backend: Backend) -> list[Tile]:
             if use.room
             else (),
         ),
+    ]
+
+
+def _guesses(say: Language, backend: Backend) -> list[Tile]:
+    """What speculative decoding comes to; nothing before the first guess, and where nothing is guessed."""
+    guesses = backend.guesses() if isinstance(backend, KnowsGuesses) else None
+    if guesses is None or not guesses.guessed:
+        return []
+    share = guesses.right / guesses.guessed
+    note = say("of {n} guessed tokens", n=say.number(guesses.guessed))
+    return [
+        Tile(
+            label=say("Guesses that were right"),
+            value=say.number(100 * share),
+            unit="%",
+            note=note,
+            parts=(Part(share),),
+        )
     ]
