@@ -1,6 +1,7 @@
 """Qdesk beside its peers on the same weights: closed loop, warm, distinct prompts, median of several rounds.
 
-    python -m bench.compare                                  all of it: hours on two cores; the start says how long
+    python -m bench.compare                                  all of it; says at the start about how long: on two cores
+                                                             hours, nearly all of them for the naive peer
     python -m bench.compare --streams 1 8 --tokens 64 --rounds 1 --only qdesk naive
     python -m bench.compare --peer vllm=http://127.0.0.1:8000/v1
 
@@ -14,7 +15,7 @@ import importlib.util
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -28,9 +29,14 @@ from bench.load import Figures, Target, measure, median
 from bench.report import save
 from bench.weights import packaged_folder, packaged_gguf
 
-PEERS = ["qdesk", "qdesk, page's jobs", "naive", "transformers serve", "llama-cpp-python"]
-ANSWERS_S = 240.0  # what a peer took about, on two cores with AVX2, for 16 streams of 64 tokens with one generate each
-START_S = 45.0  # for a server to come up
+SPEEDS = {  # tokens/s to expect of 1 and of 16 streams on two cores with AVX2, only to say how long it will take
+    "qdesk": (10.0, 60.0),
+    "qdesk, page's jobs": (10.0, 60.0),
+    "naive": (1.2, 0.9),
+    "transformers serve": (1.7, 7.5),
+    "llama-cpp-python": (15.0, 15.0),
+}
+START_S = 30.0  # for a server to come up
 Rows = list[Figures | None]  # by load; None where the peer does not take part
 
 
@@ -38,7 +44,7 @@ def main() -> None:
     asked = _arguments()
     began = datetime.now(UTC)
     peers = _peers(asked)
-    print(f"about {_expected_s(asked, len(peers)) / 60:.0f} minutes on two cores with AVX2", flush=True)
+    print(f"about {_expected_s(asked, peers) / 60:.0f} minutes on two cores with AVX2", flush=True)
     figures: dict[str, Rows] = {}
     left_out: dict[str, str] = {}
     for name, work in peers.items():
@@ -62,7 +68,7 @@ def _peers(asked: argparse.Namespace) -> dict[str, Callable[[], Rows]]:
         "transformers serve": partial(_over_http, asked, lambda: servers.transformers_serve(packaged_folder())),
         "llama-cpp-python": partial(_llama, asked),
     }
-    chosen = {name: way for name, way in ways.items() if name in (asked.only or PEERS)}
+    chosen = {name: way for name, way in ways.items() if name in (asked.only or SPEEDS)}
     for named in asked.peer:
         name, _, url = named.partition("=")
         chosen[name] = partial(_over_http, asked, partial(_of_another, url))
@@ -116,10 +122,15 @@ def _loads(asked: argparse.Namespace) -> list[tuple[int, int]]:
     return [(streams, tokens) for tokens in asked.tokens for streams in asked.streams]
 
 
-def _expected_s(asked: argparse.Namespace, peers: int) -> float:
-    """Roughly: half of what the slowest peer takes at each load, and the starts."""
-    tokens: int = sum(streams * (tokens * asked.rounds + 8) for streams, tokens in _loads(asked))
-    return peers * (tokens / (16 * 64) * ANSWERS_S / 2 + START_S)
+def _expected_s(asked: argparse.Namespace, peers: Iterable[str]) -> float:
+    """Roughly, by SPEEDS and the starts."""
+    seconds = 0.0
+    for name in peers:
+        one, sixteen = SPEEDS.get(name, SPEEDS["qdesk"])
+        for streams, tokens in _loads(asked):
+            speed = one + (sixteen - one) * (streams - 1) / 15
+            seconds += streams * (tokens * asked.rounds + 8) / speed
+    return seconds + START_S * len(list(peers))
 
 
 def _table(
@@ -143,7 +154,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--streams", type=int, nargs="+", default=[1, 4, 8, 16])
     parser.add_argument("--tokens", type=int, nargs="+", default=[64, 256])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", nargs="+", choices=PEERS)
+    parser.add_argument("--only", nargs="+", choices=SPEEDS)
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=URL", help="another server, up to its /v1")
     return parser.parse_args()
 
