@@ -74,16 +74,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=2000)
     parser.add_argument("--tiny", action="store_true", help="a tiny random model instead of the packaged one")
-    parser.add_argument("--kv-cache-mb", type=int, default=512)
     asked = parser.parse_args()
     began = datetime.now(UTC)
     with ExitStack() as stack:
         model = "packaged"
-        settings = {"QDESK_KV_CACHE_MB": str(asked.kv_cache_mb), "QDESK_MAX_CONTEXT_TOKENS": str(CONTEXT)}
+        settings = {"QDESK_KV_CACHE_MB": "512", "QDESK_MAX_CONTEXT_TOKENS": str(CONTEXT)}
         if asked.tiny:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             model = str(make_tiny(folder / "tiny", context=CONTEXT))
-            settings["QDESK_MODELS_DIR"] = str(folder)
+            settings |= {"QDESK_MODELS_DIR": str(folder), "QDESK_KV_CACHE_MB": "16"}  # twenty slots, as many as above
         target = stack.enter_context(servers.qdesk(model, **settings))
         memory = asyncio.run(load(target, asked.requests))
     fifth = len(memory) // 5

@@ -94,7 +94,7 @@ class Settings(BaseSettings):
         0,
         ge=0,
         description="Memory for keys and values of conversations, in MiB; 0 is max_concurrent_requests and six more of "
-        "max_context_tokens each, but at most half of the free memory.",
+        "max_context_tokens each, but at most half of the free memory, and on a GPU all but a reserve.",
     )
     lookup_tokens: int = Field(
         7,

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -31,7 +32,7 @@ def apart(ours: torch.Tensor, theirs: torch.Tensor) -> float:
 
 @torch.inference_mode()
 def test_logits_equal_transformers(on_gpu: Path, model: Qwen2) -> None:
-    reference = in_transformers(on_gpu)
+    reference: Any = in_transformers(on_gpu)
     reference.to(device="cuda")
     theirs = reference(torch.tensor([IDS], device=CUDA)).logits[0]
     cache = cache_for(model)
@@ -80,6 +81,7 @@ def test_an_assertion_of_the_device_is_told_and_ends_the_thread(on_gpu: Path) ->
     program = f"""
 import asyncio
 from pathlib import Path
+from typing import Any
 from tests.engine.backends.qwen2.test_qwen2_worker import GREEDY, events_of
 from tests.gpu.conftest import CUDA
 from engine.backends.qwen2.kvcache import KVCache

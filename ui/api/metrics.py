@@ -20,7 +20,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from starlette.requests import Request
 from starlette.responses import Response
 
-from engine.backends import KnowsGuesses
+from engine.backends import Guesses, KnowsGuesses
 from engine.job import Outcome
 from engine.monitor import Monitor
 from engine.service import ChatService
@@ -124,14 +124,14 @@ class Figures:
 
     def _guesses(self) -> Iterator[Metric]:
         backend = self.service.backend
-        if isinstance(backend, KnowsGuesses) and (guesses := backend.guesses()):
-            for name, about, count in (
-                ("draft_tokens", "Tokens that were guessed to follow.", guesses.guessed),
-                ("accepted_tokens", "Guessed tokens that were right.", guesses.right),
-            ):
-                counter = CounterMetricFamily(f"qdesk_spec_decode_num_{name}", about, labels=["model_name"])
-                counter.add_metric([backend.model], count)
-                yield counter
+        guesses = (backend.guesses() if isinstance(backend, KnowsGuesses) else None) or Guesses()
+        for name, about, count in (
+            ("draft_tokens", "Tokens that were guessed to follow.", guesses.guessed),
+            ("accepted_tokens", "Guessed tokens that were right.", guesses.right),
+        ):
+            counter = CounterMetricFamily(f"qdesk_spec_decode_num_{name}", about, labels=["model_name"])
+            counter.add_metric([backend.model], count)
+            yield counter
 
     def _gpus(self) -> Iterator[Metric]:
         hardware = self.monitor.now.hardware
