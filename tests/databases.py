@@ -25,17 +25,17 @@ PASSWORD = "correct horse battery"  # of every account
 SECRET = "the session secret of the tests"
 
 
-def new_database(file: Path, accounts: Mapping[str, UserRole] | None = None) -> None:
-    """Make SQLite's file with the newest schema, and accounts with PASSWORD and the key `key_of(name)`."""
+def new_database(file: Path, accounts: Mapping[str, UserRole] | None = None, *, keys: bool = True) -> None:
+    """Make SQLite's file with the newest schema, and accounts with PASSWORD and, if `keys`, the key `key_of(name)`."""
     file.parent.mkdir(parents=True, exist_ok=True)
     with os.fdopen(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600), "wb") as output:
         output.write(_newest())
-    add_accounts(file, accounts or {})
+    add_accounts(file, accounts or {}, keys=keys)
 
 
-def add_accounts(file: Path, accounts: Mapping[str, UserRole]) -> None:
+def add_accounts(file: Path, accounts: Mapping[str, UserRole], *, keys: bool = True) -> None:
     if accounts:
-        in_a_thread(_add_accounts(Store(f"sqlite:///{file}"), accounts))
+        in_a_thread(_add_accounts(Store(f"sqlite:///{file}"), accounts, keys))
 
 
 def new_store(file: Path) -> Store:
@@ -72,11 +72,12 @@ def _newest() -> bytes:
         return file.read_bytes()
 
 
-async def _add_accounts(store: Store, accounts: Mapping[str, UserRole]) -> None:
+async def _add_accounts(store: Store, accounts: Mapping[str, UserRole], keys: bool) -> None:
     store.open()
     for name, role in accounts.items():
         user = await store.users.create(name, password_hash(), role)
         assert user is not None
-        sealed = Seal(SECRET.encode())("api key", key_of(name))
-        await store.api_keys.create(user.id, "tests", sealed, key_of(name)[:13])
+        if keys:
+            sealed = Seal(SECRET.encode())("api key", key_of(name))
+            await store.api_keys.create(user.id, "tests", sealed, key_of(name)[:13])
     store.close()

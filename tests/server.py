@@ -93,7 +93,7 @@ def running_server(
         if data_dir is None:
             data_dir = Path(name) / "data"
             if forged and "admin_password" not in settings:
-                new_database(data_dir / "qdesk.db", {"admin": "admin", **(accounts or {})})
+                new_database(data_dir / "qdesk.db", {"admin": "admin", **(accounts or {})}, keys=bool(accounts))
         with _started(Path(name) / "log", data_dir, program, forged, settings) as server:
             _wait_for(server, "/readyz" if ready else "/livez")
             yield server
