@@ -9,7 +9,12 @@ for number in (signal.SIGINT, signal.SIGTERM):  # until the server runs there is
     signal.signal(number, lambda *_: sys.exit(0))
 gc.disable()  # what is imported stays; looking for garbage among it takes a seventh of the start
 
+for name in ("aiohttp", "requests"):  # python-socketio imports them, where it can, for clients; a server has none
+    sys.modules[name] = None  # type: ignore[assignment]  # as if it were not installed
 from nicegui import app, ui
+
+for name in ("aiohttp", "requests"):
+    del sys.modules[name]
 
 from engine.backends import create_backend
 from engine.monitor import Monitor

@@ -9,6 +9,7 @@ from engine.monitor import Monitor
 from engine.service import ChatService
 from engine.settings import Settings
 from storage import Store
+from tests.databases import new_store
 from tests.engine.kit import UnrulyBackend
 from ui.auth import Auth
 from ui.desk import Desk
@@ -17,8 +18,7 @@ from ui.limits import OPTION, LiveLimits, apply_stored_limits, bounds, keep_limi
 
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncGenerator[Desk, None]:
-    store = Store(f"sqlite:///{tmp_path / 'qdesk.db'}")
-    store.open()
+    store = new_store(tmp_path / "qdesk.db")
     yield started_again(Settings(backend="scripted", data_dir=tmp_path), store)
     store.close()
 

@@ -12,6 +12,7 @@ from engine.monitor import Monitor
 from engine.service import ChatService
 from engine.settings import Settings
 from storage import Store
+from tests.databases import new_store
 from tests.engine.kit import UnrulyBackend, question
 from ui import banner, steering
 from ui.auth import Auth
@@ -24,8 +25,7 @@ from ui.steering import apply_own_limits, apply_stored_intake, set_intake
 
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncGenerator[Desk, None]:
-    store = Store(f"sqlite:///{tmp_path / 'qdesk.db'}")
-    store.open()
+    store = new_store(tmp_path / "qdesk.db")
     yield started_again(Settings(backend="scripted", data_dir=tmp_path), store)
     store.close()
 

@@ -8,18 +8,15 @@ import pytest
 from pydantic import SecretStr
 
 from engine.settings import Settings
-from storage import Store
 from storage.records import User
+from tests.databases import PASSWORD, new_store, password_hash
 from ui.auth import IDLE, Auth, Caller, SignInFailed, Visitor
-
-PASSWORD = "correct horse battery"
 
 
 @pytest.fixture
 async def auth(tmp_path: Path) -> AsyncIterator[Auth]:
     settings = Settings(data_dir=tmp_path, api_key=SecretStr("the-operators-key"))
-    store = Store(settings.sqlalchemy_url)
-    store.open()
+    store = new_store(tmp_path / "qdesk.db")
     auth = Auth(store, settings)
     yield auth
     auth.passwords.close()
@@ -29,7 +26,7 @@ async def auth(tmp_path: Path) -> AsyncIterator[Auth]:
 @pytest.fixture
 async def ada(auth: Auth) -> User:
     await auth.store.users.create("root", "no password", "admin")
-    user = await auth.store.users.create("Ada", await auth.passwords.hash(PASSWORD), "staff")
+    user = await auth.store.users.create("Ada", password_hash(), "staff")
     assert user is not None
     return user
 

@@ -4,10 +4,11 @@ Knows slots, the tokens whose keys and values each one holds, and the tensors th
 Owned by the generation thread.
 """
 
+import math
+import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -113,7 +114,13 @@ def slot_bytes(shape: Shape, capacity: int, dtype: torch.dtype) -> int:
 
 
 def _zeros(size: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> Tensor:
-    """Zeros; on a CPU by calloc, so that pages that nobody has written to take no memory."""
-    if device.type != "cpu":
+    """Zeros; on a CPU in pages of their own, so that those that nobody has written to take no memory.
+
+    Linux would make huge pages of 2 MB, which is what a slot's keys in a layer take: the first token would take it all.
+    """
+    if device.type != "cpu" or not hasattr(mmap, "MAP_PRIVATE"):
         return torch.zeros(size, dtype=dtype, device=device)
-    return torch.from_numpy(np.zeros(size, dtype=np.int16 if dtype.itemsize == 2 else np.int32)).view(dtype)
+    memory = mmap.mmap(-1, math.prod(size) * dtype.itemsize, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+    return torch.frombuffer(memory, dtype=dtype).view(size)

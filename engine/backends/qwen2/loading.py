@@ -10,12 +10,12 @@ from pathlib import Path
 import psutil
 import torch
 
-from engine.backends.qwen2 import linear, weights
+from engine.backends.qwen2 import linear
 from engine.backends.qwen2.graphs import graphed
 from engine.backends.qwen2.kvcache import KVCache, slot_bytes
 from engine.backends.qwen2.model import Qwen2
-from engine.backends.qwen2.quantize import ready_folder
-from engine.backends.qwen2.ready import WEIGHTS, Shape
+from engine.backends.qwen2.quantize import make
+from engine.backends.qwen2.ready import WEIGHTS, Shape, folder_of
 from engine.backends.qwen2.schema import Schemas
 from engine.backends.qwen2.source import ModelSource, unusable
 from engine.backends.qwen2.tokens import Tokens
@@ -38,16 +38,15 @@ class Engine:
     worker: Worker
 
 
-def load(settings: Settings, report: Report) -> Engine:
-    """Return an engine that is ready to answer. Raises EngineError with a sentence that says what to do."""
-    source = weights.resolve(settings, report)
-    return load_source(source, settings, report)
+def load(source: ModelSource, whole: Path | None, settings: Settings, report: Report) -> Engine:
+    """Return an engine that is ready to answer. Raises EngineError with a sentence that says what to do.
 
-
-def load_source(source: ModelSource, settings: Settings, report: Report) -> Engine:
+    `whole` is the source's folder of ready weights where there is one and it has been checked; None makes it.
+    """
     device = choose_device(settings.device)
     torch.set_num_threads(threads := settings.threads or physical_cores())
-    folder = ready_folder(source, settings.quantize, settings.models_dir, device, report)
+    method = settings.quantize
+    folder = whole or make(source, method, folder_of(source, method, settings.models_dir), device, report)
     report(Progress("loading"))
     unpack = _should_unpack(folder, device)
     model = Qwen2.read(folder, device, unpack=unpack)

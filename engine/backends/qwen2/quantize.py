@@ -8,9 +8,7 @@ model runs.
 
 import json
 import os
-import re
 import shutil
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -23,14 +21,22 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from engine.backends.qwen2.linear import can_quantize, quantize
-from engine.backends.qwen2.ready import CONTROL, MANIFEST, SHAPE, TOKENIZER, WEIGHTS, Shape
+from engine.backends.qwen2.ready import (
+    CONTROL,
+    MANIFEST,
+    SHAPE,
+    TOKENIZER,
+    WEIGHTS,
+    Shape,
+    checksum,
+    folder_of,
+    is_whole,
+)
 from engine.backends.qwen2.source import ModelSource, check_space, saving_to, unusable
 from engine.types import Progress, Report
 
 if TYPE_CHECKING:
     from transformers import Qwen2Config, Qwen2ForCausalLM
-
-FORMAT = 3  # raise it whenever the layout changes: folders of another format are made anew
 
 
 def ready_folder(source: ModelSource, method: str, models_dir: Path, device: torch.device, report: Report) -> Path:
@@ -38,32 +44,15 @@ def ready_folder(source: ModelSource, method: str, models_dir: Path, device: tor
 
     `method` is "nf4" or "none". The work of making it is done on `device`.
     """
-    label = re.sub(r"[^\w.-]+", "-", source.name)[-60:]
-    folder = models_dir / "ready" / f"{label}-{source.identity}-{method}-{FORMAT}"
-    if is_whole(folder, report):
-        return folder
+    folder = folder_of(source, method, models_dir)
+    return folder if is_whole(folder, report) else make(source, method, folder, device, report)
+
+
+def make(source: ModelSource, method: str, folder: Path, device: torch.device, report: Report) -> Path:
+    """Make the folder anew, and return it."""
     with saving_to(folder.parent), _made_aside(folder) as aside:
         _make(source, method, aside, device, report)
     return folder
-
-
-def is_whole(folder: Path, report: Report) -> bool:
-    """Whether every file of the folder is as it was when it was made."""
-    try:
-        checksums: dict[str, int] = json.loads((folder / MANIFEST).read_text())
-        return all(_checksum(folder / name, report) == value for name, value in checksums.items())
-    except (OSError, ValueError, AttributeError):
-        return False
-
-
-def _checksum(file: Path, report: Report) -> int:
-    """CRC-32: it is to find damage, not forgery, and takes a third of a second a gigabyte."""
-    size, value, done = file.stat().st_size, 0, 0
-    with file.open("rb") as stream:
-        while chunk := stream.read(1 << 24):
-            value, done = zlib.crc32(chunk, value), done + len(chunk)
-            report(Progress("checking", done, size, "bytes"))
-    return value
 
 
 @contextmanager
@@ -96,7 +85,7 @@ def _make(source: ModelSource, method: str, folder: Path, device: torch.device, 
     (folder / CONTROL).write_text(json.dumps(text["added_tokens"], indent=1), encoding="utf-8")
     (folder / TOKENIZER).write_text(json.dumps(text | {"added_tokens": []}, ensure_ascii=False), encoding="utf-8")
     files = (SHAPE, WEIGHTS, TOKENIZER, CONTROL)
-    (folder / MANIFEST).write_text(json.dumps({name: _checksum(folder / name, lambda _: None) for name in files}))
+    (folder / MANIFEST).write_text(json.dumps({name: checksum(folder / name, lambda _: None) for name in files}))
 
 
 def _load(source: ModelSource, report: Report) -> tuple["Qwen2ForCausalLM", Any]:

@@ -15,7 +15,8 @@ import pytest
 from engine.settings import Settings
 from storage import Store
 from storage.errors import StorageError
-from tests.server import PASSWORD, ROOT, RunningServer, bearer, in_a_thread, make_accounts, running_server, sign_in
+from tests.databases import PASSWORD, add_accounts, new_database
+from tests.server import ROOT, RunningServer, bearer, running_server, sign_in
 from ui.console.commands import run
 
 
@@ -57,10 +58,9 @@ def test_a_backup_beside_the_server_holds_all_that_was_answered(server: RunningS
 
 def test_restore_puts_the_copy_back_and_keeps_what_was_there(tmp_path: Path) -> None:
     data, copy = tmp_path / "data", tmp_path / "copy.db"
-    data.mkdir()
-    in_a_thread(make_accounts(data, {"before": "admin"}))
+    new_database(data / "qdesk.db", {"before": "admin"})
     assert command(data, "backup", copy) == 0
-    in_a_thread(make_accounts(data, {"after": "staff"}))
+    add_accounts(data / "qdesk.db", {"after": "staff"})
     assert command(data, "restore", copy) == 0
 
     def names(file: Path) -> set[str]:
@@ -75,8 +75,7 @@ def test_restore_puts_the_copy_back_and_keeps_what_was_there(tmp_path: Path) -> 
 @pytest.mark.parametrize("content", [b"", b"this is no database" * 100])
 def test_what_is_no_backup_is_not_put_back(tmp_path: Path, content: bytes) -> None:
     data, wrong = tmp_path / "data", tmp_path / "wrong"
-    data.mkdir()
-    in_a_thread(make_accounts(data, {"ada": "admin"}))
+    new_database(data / "qdesk.db", {"ada": "admin"})
     wrong.write_bytes(content)
     with pytest.raises(StorageError, match=r"no database|not a database of Qdesk"):
         command(data, "restore", wrong)
