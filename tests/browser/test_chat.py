@@ -88,7 +88,7 @@ def test_a_reload_in_the_middle_loses_nothing_and_doubles_nothing(server: Runnin
 def test_two_tabs_of_a_conversation_stay_in_step(server: RunningServer, visit: Visit) -> None:
     page = visit(server)
     ask(page, "First question")
-    expect(answer(page)).to_have_text("You said: First question")
+    expect(page.locator(".turn")).to_have_attribute("data-status", "done")
     other = page.context.new_page()
     other.goto(page.url)
     expect(answer(other)).to_have_text("You said: First question")
@@ -209,6 +209,7 @@ def test_regenerate_makes_another_version_and_both_can_be_read(server: RunningSe
     ask(page, "Tell me again")
     page.get_by_role("button", name="Regenerate").click()
     expect(page.get_by_text("2/2")).to_be_visible()
+    expect(page.locator(".turn")).to_have_attribute("data-status", "done")
     second = page.locator(".turn").get_attribute("data-id")
     page.get_by_role("button", name="Previous version").click()
     expect(page.get_by_text("1/2")).to_be_visible()

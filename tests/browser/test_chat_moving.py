@@ -122,3 +122,55 @@ def test_where_answers_go_on_without_the_log_so_do_new_conversations(visit: Visi
         page.reload()
         expect(answer(page)).to_have_text("You said: Please go on")
         expect(listed(page, "Please go on")).to_have_count(1)
+
+
+# --- acting at the first moment at which the page shows that one can ---
+
+ASK_AS_SOON_AS = """([selector, question]) => new MutationObserver((changes, observer) => {
+    if (!document.querySelector(selector)) return;
+    observer.disconnect();
+    const box = document.querySelector(".composer textarea");
+    box.value = question;
+    box.dispatchEvent(new Event("input", {bubbles: true}));
+    box.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true, cancelable: true}));
+}).observe(document.querySelector(".thread"), {subtree: true, childList: true, attributes: true})"""
+
+
+def test_a_question_is_taken_at_the_moment_the_answer_before_is_seen_to_end(
+    server: RunningServer, visit: Visit
+) -> None:
+    page = visit(server)
+    ask(page, "first")
+    page.evaluate(ASK_AS_SOON_AS, ['.turn[data-status="done"]', "second"])
+    expect(page.locator(".turn")).to_have_count(2)
+    expect(answer(page)).to_have_text("You said: second")
+
+
+def test_a_question_is_taken_at_the_moment_a_new_chat_is_seen(server: RunningServer, visit: Visit) -> None:
+    page = visit(server)
+    ask(page, "in the one before")
+    expect(answer(page)).to_have_text("You said: in the one before")
+    page.evaluate(ASK_AS_SOON_AS, [".welcome", "in the new one"])
+    page.get_by_role("link", name="New chat").click()
+    expect(answer(page)).to_have_text("You said: in the new one")
+    expect(page.locator(".turn")).to_have_count(1)
+
+
+def test_who_types_right_after_the_click_types_into_the_conversation_that_was_clicked(
+    server: RunningServer, visit: Visit
+) -> None:
+    page = visit(server)
+    ask(page, "about plums")
+    expect(page.locator('.turn[data-status="done"]')).to_be_visible()
+    page.evaluate(
+        """([where, question]) => {
+            document.querySelector(where).click();
+            const box = document.querySelector(".composer textarea");
+            box.value = question;
+            box.dispatchEvent(new Event("input", {bubbles: true}));
+            box.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter", bubbles: true, cancelable: true}));
+        }""",
+        [".new-chat", "about figs"],
+    )
+    expect(answer(page)).to_have_text("You said: about figs")
+    expect(page.locator(".turn")).to_have_count(1)

@@ -172,6 +172,7 @@ def test_what_the_model_no_longer_reads_is_marked(visit: Visit) -> None:
             question = f"question {number} of ten words, which are all counted here"
             ask(page, question)
             expect(answer(page)).to_have_text(f"You said: {question}")
+            expect(page.locator(".turn").last).to_have_attribute("data-status", "done")
         mark = page.get_by_text("Earlier messages are no longer read by the model")
         expect(mark).to_have_count(1)
         page.reload()

@@ -69,6 +69,7 @@ def test_an_edited_question_begins_a_branch_and_both_can_be_read_in_both_tabs(
     edit(page, 0, "cherries")
     for tab in (page, other):
         expect(answer(tab)).to_have_text("You said: cherries")
+        expect(turn(tab)).to_have_attribute("data-status", "done")
         expect(questions(tab)).to_have_count(1)
         expect(turn(tab).get_by_text("2/2")).to_be_visible()
     ask(page, "plums")

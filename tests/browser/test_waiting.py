@@ -63,6 +63,7 @@ def test_a_question_goes_once_when_a_place_is_free_and_first_come_first_served(
     for page in (second, third):
         expect(page.get_by_text(WAITS)).not_to_be_visible()
         expect(page.get_by_label("Write a message")).to_have_value("")
+        expect(page.locator(".turn")).to_have_attribute("data-status", "done")
     assert [prompt for prompt in asked(narrow) if "question" in prompt] == ["second question", "third question"]
 
 

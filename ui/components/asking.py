@@ -38,6 +38,7 @@ class Asking:
         text, nonce = question_of(fields), str(fields.get("nonce", ""))[:64]
         if not text.strip():
             return
+        await self._view.settled.wait()  # the composer goes ahead to a conversation that is being opened
 
         async def ask() -> None:
             self.check_length(text)

@@ -47,13 +47,15 @@ class ChatView:
         preferences: Preferences,
     ) -> None:
         self.visitor = visitor
-        self.shown = Shown(desk, say, thread, self._answers_changed)
+        self.shown = Shown(desk, say, thread, self._opening, self._answers_changed)
         self.list = Conversations(desk, hub, visitor, sidebar, say)
         self.say = say
         self._desk, self._hub = desk, hub
         self._sidebar, self._thread, self._composer, self._preferences = sidebar, thread, composer, preferences
         self.on_ended: Callable[[Job], None] = lambda job: None  # told of every answer of the person's that has ended
         self.asking = Asking(self, desk, hub, composer)
+        self.settled = asyncio.Event()  # nothing is being opened: what the browser went to is shown, or could not be
+        self._openings = 0
         self._minded: dict[str, asyncio.Task[None]] = {}  # by id of the person's jobs, whichever conversation is shown
         for event, handler in self.list.handlers():
             sidebar.on(event, self._guarded(handler))
@@ -101,8 +103,9 @@ class ChatView:
 
     async def _until_its_end(self, job: Job) -> None:
         try:
-            await self.list.refresh()
             async with aclosing(job.follow(reading=False)) as updates:
+                await anext(updates)  # it is watched from here on, however long the list takes
+                await self.list.refresh()
                 async for _ in updates:
                     pass
             self.on_ended(job)
@@ -111,10 +114,18 @@ class ChatView:
         await self.list.refresh()
 
     async def open(self, conversation_id: str, *, push: bool = False) -> None:
-        if not await self.shown.open(conversation_id, self.visitor.user.id, push=push):
-            return
-        last = self.shown.path[-1].prompt if self.shown.path else ""
-        self._composer.open(self.shown.id, running=bool(self.shown.running), last_question=last)
+        self._openings += 1
+        self.settled.clear()
+        try:
+            if not await self.shown.open(conversation_id, self.visitor.user.id, push=push):
+                return
+        except BaseException:
+            self._opening()  # the browser's composer went ahead; what is shown is what was shown before
+            raise
+        finally:
+            self._openings -= 1
+            if not self._openings:
+                self.settled.set()
         self._sidebar.select(self.shown.id)
         self.show_service()
 
@@ -150,6 +161,11 @@ class ChatView:
         progress = (loading.done, loading.total) if loading else ()
         self._thread.service(kind, sentences[kind], service.backend.model, *progress)
         self._preferences.values(self.shown.chosen, self._desk.settings.system_prompt, service.max_new_tokens)
+
+    def _opening(self) -> None:
+        """Tell the composer what is shown, before it is: nobody finds it in another conversation than the page."""
+        last = self.shown.path[-1].prompt if self.shown.path else ""
+        self._composer.open(self.shown.id, running=bool(self.shown.running), last_question=last)
 
     def _answers_changed(self) -> None:
         self._composer.busy(bool(self.shown.running))

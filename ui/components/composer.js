@@ -1,6 +1,8 @@
 // Where a question is written. Keeps the draft with its files in this browser, one a conversation, until the server has
 // taken the question. Tokens are counted by the server when typing pauses.
 //
+// Hears "qdesk:opening" of the conversation that somebody goes to, and is there before the server has opened it.
+//
 // Methods that the server calls: open(place), taken(nonce), refused(refusal), busy(flag), attached(file),
 // unreadable(refusal), counted(count).
 
@@ -19,7 +21,7 @@ function base64(file) {
 }
 
 export default {
-  props: { texts: Object, person: String, limits: Object },
+  props: { texts: Object, person: String, limits: Object, place: String },
   emits: ["ask", "stop", "attach", "count"],
   template: `
 <form class="composer" @submit.prevent="send" :aria-label="texts.composer" @dragover.prevent @drop.prevent="attach($event.dataTransfer.files)">
@@ -50,6 +52,7 @@ export default {
     text: "",
     files: [], // { key, name, text }; text null: the server reads it still
     conversation: "",
+    opened: null, // what the server said last is shown; the composer is there first
     running: false,
     pending: "",
     problem: "",
@@ -69,13 +72,16 @@ export default {
   },
   mounted() {
     this.touch = window.matchMedia("(pointer: coarse)").matches;
+    this.conversation = this.place; // what is typed before the server has opened it belongs to it already
     this.onFill = (event) => this.fill(event.detail);
     this.onEscape = (event) => {
       if (event.key === "Escape" && this.running && shortcutsOn() && !event.defaultPrevented && !document.querySelector("dialog[open]")) this.stop();
     };
     this.onSend = () => this.send();
+    this.onOpening = (event) => event.detail !== this.conversation && this.move(event.detail);
     window.addEventListener("qdesk:fill", this.onFill);
     window.addEventListener("qdesk:send", this.onSend);
+    window.addEventListener("qdesk:opening", this.onOpening);
     document.addEventListener("keydown", this.onEscape);
     this.restore();
     if (!this.touch) this.$refs.box.focus();
@@ -83,6 +89,7 @@ export default {
   unmounted() {
     window.removeEventListener("qdesk:fill", this.onFill);
     window.removeEventListener("qdesk:send", this.onSend);
+    window.removeEventListener("qdesk:opening", this.onOpening);
     document.removeEventListener("keydown", this.onEscape);
     clearTimeout(this.countTimer);
   },
@@ -90,20 +97,17 @@ export default {
     // --- called by the server ---
     open(place) {
       const moved = place.conversation !== this.conversation;
-      this.running = place.running;
-      if (!moved) return;
-      this.conversation = place.conversation;
-      window.dispatchEvent(new CustomEvent("qdesk:moved"));
-      Object.assign(this, { pending: "", problem: "", retry: false, last: place.last.text });
-      this.restore(place.last);
-      if (!this.touch) this.$refs.box.focus();
+      const fresh = place.conversation !== this.opened;
+      if (moved) this.move(place.conversation);
+      Object.assign(this, { running: place.running, opened: place.conversation });
+      if (fresh) this.setLast(place.last);
     },
     taken(nonce, conversation) {
       if (nonce !== this.pending) return this.forget(this.sent[nonce]); // another conversation was opened meanwhile
       window.dispatchEvent(new CustomEvent("qdesk:moved"));
       this.last = this.text;
       this.store("", []); // under the old name: a new conversation has only now got its own
-      Object.assign(this, { conversation, text: "", files: [], pending: "", problem: "", retry: false });
+      Object.assign(this, { conversation, opened: conversation, text: "", files: [], pending: "", problem: "", retry: false });
       this.changed();
     },
     refused(refusal) {
@@ -129,6 +133,13 @@ export default {
       if (count.mark === this.mark) this.count = count;
     },
     // --- what people do ---
+    move(conversation) {
+      this.conversation = conversation; // what is typed from now on belongs to it
+      window.dispatchEvent(new CustomEvent("qdesk:moved"));
+      Object.assign(this, { running: false, pending: "", problem: "", retry: false });
+      this.restore();
+      if (!this.touch) this.$refs.box.focus();
+    },
     send() {
       if (this.pending || this.empty) return; // a second Enter sends nothing
       if (this.running) return this.complain(this.texts.oneAtATime);
@@ -270,15 +281,17 @@ export default {
       this.keep(sent.key, "");
       this.keep(sent.key + ".files", "");
     },
-    restore(last = null) {
-      let text = this.kept(this.key());
-      let files = this.keptFiles();
-      const names = JSON.stringify(files.map((file) => file.name));
-      if (last && (text || files.length) && text === last.text && names === JSON.stringify(last.files)) {
-        [text, files] = ["", []]; // it was sent; the page went away before it was told
-      }
-      this.text = text;
-      this.files = files.map((file, index) => ({ key: "kept" + index, ...file }));
+    restore() {
+      this.text = this.kept(this.key());
+      this.files = this.keptFiles().map((file, index) => ({ key: "kept" + index, ...file }));
+      this.changed();
+    },
+    setLast(last) {
+      this.last = last.text;
+      if (this.pending || this.empty || this.text !== last.text) return;
+      const names = this.files.map((file) => file.name);
+      if (JSON.stringify(names) !== JSON.stringify(last.files)) return;
+      Object.assign(this, { text: "", files: [] }); // it was sent; the page went away before it was told
       this.changed();
     },
     grow() {

@@ -11,8 +11,9 @@ LONGEST_MESSAGE = 250_000  # characters; the socket drops messages over a millio
 class Composer(Element, component="composer.js"):
     """Emits ask {text, files, nonce, conversation}, stop, attach {key, name, data}, and count {mark, text, files}."""
 
-    def __init__(self, say: Language, person: str) -> None:
+    def __init__(self, say: Language, person: str, conversation_id: str) -> None:
         super().__init__()
+        self._props["place"] = conversation_id
         self._props["texts"] = _texts(say)
         self._props["person"] = person  # so that two people at one browser never see each other's drafts
         self._props["limits"] = {"message": LONGEST_MESSAGE, "file": LARGEST_FILE, "files": MOST_FILES}

@@ -27,13 +27,18 @@ LOOK_AGAIN_S = 5.0  # where the log is behind, because the database is in troubl
 
 
 class Shown:
-    def __init__(self, desk: Desk, say: Language, thread: Thread, changed: Callable[[], None]) -> None:
-        """`changed` is called when an answer has started or ended."""
+    def __init__(
+        self, desk: Desk, say: Language, thread: Thread, opening: Callable[[], None], changed: Callable[[], None]
+    ) -> None:
+        """`opening` is called before another conversation or branch is shown, `changed` when an answer has started or
+        ended: what people act on has to be ready when they see that they can.
+        """
         self.conversation: Conversation | None = None  # None: a new one, which is made with its first question
         self.chosen = Chosen()
         self.path: list[Exchange] = []  # the branch that is shown
         self.running: dict[str, RunningAnswer] = {}
-        self._desk, self._say, self._thread, self._changed = desk, say, thread, changed
+        self._desk, self._say, self._thread = desk, say, thread
+        self._opening, self._changed = opening, changed
         self.tree: dict[str, Exchange] = {}
         self._following: set[asyncio.Task[None]] = set()
         self.opened = 0  # how often something was opened: what an earlier opening still brings is dropped
@@ -96,6 +101,7 @@ class Shown:
             if job.id in turns:
                 turns[job.id] = self._run(job).turn()
         title = self.conversation.title if self.conversation else ""
+        self._opening()
         self._thread.load(
             View(
                 id=self.id,
@@ -199,5 +205,5 @@ class Shown:
         self.path = [exchange if one.id == id else one for one in self.path]
         self.running.pop(id, None)
         html = None if answer.all_sent else await asyncio.to_thread(render, exchange.whole_answer)
-        self._thread.put(turn(exchange, self.tree, self._say, html))
         self._changed()
+        self._thread.put(turn(exchange, self.tree, self._say, html))

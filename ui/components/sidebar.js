@@ -132,13 +132,16 @@ export default {
     // --- what people do ---
     open(event, item) {
       if (this.elsewhere(event)) return;
-      this.close();
-      this.$emit("open", { id: item.id });
+      this.go(item.id);
     },
     fresh(event) {
       if (this.elsewhere(event)) return;
+      this.go("");
+    },
+    go(id) {
       this.close();
-      this.$emit("open", { id: "" });
+      window.dispatchEvent(new CustomEvent("qdesk:opening", { detail: id }));
+      this.$emit("open", { id });
     },
     elsewhere(event) {
       if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return true; // in a tab of its own

@@ -180,7 +180,11 @@ export default {
   mounted() {
     this.clock = setInterval(() => (this.now = Date.now()), 1000);
     setTimeout(() => this.watchConnection());
-    this.onPop = () => this.$emit("visit", { id: location.pathname.match(/^\/c\/(\w+)$/)?.[1] || "" });
+    this.onPop = () => {
+      const id = location.pathname.match(/^\/c\/(\w+)$/)?.[1] || "";
+      window.dispatchEvent(new CustomEvent("qdesk:opening", { detail: id }));
+      this.$emit("visit", { id });
+    };
     window.addEventListener("popstate", this.onPop);
     window.addEventListener("qdesk:edit-last", this.editLast);
     this.resized = new ResizeObserver(() => this.follow());

@@ -50,7 +50,7 @@ def _build(desk: Desk, hub: Hub, when_free: WhenFree, conversation_id: str) -> N
             with ui.element("div").classes("above-composer"):
                 waiting = Waiting(say)
                 Templates(desk, visitor, say)
-            composer = Composer(say, visitor.user.id)
+            composer = Composer(say, visitor.user.id, conversation_id)
     Shortcuts(say)
     dialog, notices = FeedbackDialog(say), Notices(say, visitor.user.id)
     view = ChatView(
