@@ -73,7 +73,7 @@ async def test_a_fork_begins_alike_and_goes_its_own_way(store: Store) -> None:
 
 async def test_a_fork_is_found_by_what_stands_above_its_branching(store: Store) -> None:
     ada, eve = await a_person(store), await a_person(store, "eve")
-    plan, (a, b, c, d) = await a_tree(store, ada)
+    plan, (a, b, _, _) = await a_tree(store, ada)
     fork = await store.turns.fork(plan, ada.id, b.id, "plan B")
     assert fork is not None
     later = an_exchange("only here", person=ada.id, conversation_id=fork, parent_id=b.id)
