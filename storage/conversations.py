@@ -23,7 +23,7 @@ from storage.paging import before, page
 from storage.records import Conversation, Hit, Page, Shelf
 from storage.rows import sampling_from_json, sampling_to_json, to_values
 from storage.search import contains, in_rows, snippet, words
-from storage.turns import is_removed, own, visible
+from storage.turns import inherited, is_removed, own, visible
 
 list_ = list  # the method `list` hides the type inside the class
 
@@ -187,21 +187,20 @@ class Conversations:
     async def search(self, user_id: str, text: str, *, limit: int = 30) -> list_[Hit]:
         """Conversations whose title, or one of whose exchanges, holds every word of `text`; newest first.
 
-        Looks through the person's own rows, so that two characters are enough.
+        Looks through the person's own rows, so that two characters are enough; a fork's beginning is searched too.
         """
         if not words(text):
             return []
         sqlite = self._database.sqlite
         in_title = sa.and_(*(contains(ConversationRow.title, word, sqlite=sqlite) for word in words(text)))
-        number = (
-            sa.select(sa.func.max(ExchangeTable.number))
-            .where(
-                col(ExchangeTable.conversation_id) == col(ConversationRow.id),
-                *in_rows(text, sqlite=sqlite),
-                ~is_removed(),
-            )
-            .scalar_subquery()
-        )
+        found = [*in_rows(text, sqlite=sqlite), ~is_removed()]
+        newest = sa.select(sa.func.max(ExchangeTable.number)).where(*found)
+        begun = inherited(user_id)
+        asked_in_it = newest.where(col(ExchangeTable.conversation_id) == col(ConversationRow.id)).scalar_subquery()
+        begins_with = newest.where(
+            begun.c.conversation_id == col(ConversationRow.id), begun.c.exchange_id == col(ExchangeTable.id)
+        ).scalar_subquery()
+        number = sa.func.coalesce(asked_in_it, begins_with)
         rows = (
             select(ConversationRow, in_title, number)
             .where(*_visible(user_id), sa.or_(in_title, number.is_not(None)))

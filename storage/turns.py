@@ -107,10 +107,27 @@ def whole(session: Session, conversation: ConversationRow) -> list[Exchange]:
 
 def is_removed() -> sa.Exists:
     """For a query over conversations and exchanges: whether the exchange was removed from the conversation."""
-    return sa.exists().where(
+    removed = sa.exists().where(
         col(RemovedTurnRow.conversation_id) == col(ConversationRow.id),
         col(RemovedTurnRow.exchange_id) == col(ExchangeTable.id),
     )
+    return removed.correlate(ConversationRow, ExchangeTable)
+
+
+def inherited(user_id: str) -> sa.CTE:
+    """For a query: which exchanges (`exchange_id`) the forks of this person (`conversation_id`) begin with."""
+    forks = sa.select(
+        col(ConversationRow.id).label("conversation_id"), col(ConversationRow.forked_from).label("exchange_id")
+    ).where(
+        col(ConversationRow.user_id) == user_id,
+        col(ConversationRow.deleted_at).is_(None),
+        col(ConversationRow.forked_from).is_not(None),
+    )
+    found = forks.cte("inherited", recursive=True)
+    parents = sa.select(found.c.conversation_id, col(ExchangeTable.parent_id)).where(
+        col(ExchangeTable.id) == found.c.exchange_id, col(ExchangeTable.parent_id).is_not(None)
+    )
+    return found.union(parents)  # not "union all": a circle of parents ends
 
 
 def _above(session: Session, exchange_id: str | None) -> Iterator[Exchange]:

@@ -35,7 +35,8 @@ def document(say: Language, title: str, body: str, *, status: int = 200, theme: 
         f'<!doctype html><html lang="{say.tag}"><head><meta charset="utf-8"><title>{escape(title)} · Qdesk</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<link rel="icon" href="/static/qdesk.svg">{stylesheet("tokens.css")}{stylesheet("forms.css")}</head>'
-        f"<body{dark}><main><h1>{escape(title)}</h1>{body}</main></body></html>",
+        f'<body{dark}><main><p class="brand"><img src="/static/qdesk.svg" alt="" width="32" height="32">Qdesk</p>'
+        f"<h1>{escape(title)}</h1>{body}</main></body></html>",
         status,
         {"Cache-Control": "no-store"},
     )
@@ -50,10 +51,14 @@ def banner(text: str, level: str) -> str:
     return f'<p class="notice {escape(level)}" role="status">{escape(text)}</p>'
 
 
-def field(label: str, name: str, *, kind: str = "text", value: str = "", complete: str = "off", more: str = "") -> str:
+def field(
+    label: str, name: str, *, kind: str = "text", value: str = "", complete: str = "off", more: str = "", hint: str = ""
+) -> str:
+    about = f'<small id="{name}-hint">{escape(hint)}</small>' if hint else ""
+    more += f' aria-describedby="{name}-hint"' if hint else ""
     return (
-        f'<label>{escape(label)}<input type="{kind}" name="{name}" value="{escape(value)}" autocomplete="{complete}" '
-        f"required {more}></label>"
+        f'<div class="field"><label>{escape(label)}<input type="{kind}" name="{name}" value="{escape(value)}" '
+        f'autocomplete="{complete}" required {more}></label>{about}</div>'
     )
 
 

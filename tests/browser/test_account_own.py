@@ -59,7 +59,7 @@ def test_new_conversations_begin_with_what_was_set_on_the_account_page(server: R
 
 
 def make_template(page: Page, name: str, text: str, *, which: int = 0) -> None:
-    page.get_by_label("Name", exact=True).nth(which).fill(name)
+    page.get_by_label("Name of the template").nth(which).fill(name)
     page.get_by_label("Text", exact=True).nth(which).fill(text)
     page.get_by_role("button", name="Save the template").nth(which).click()
     expect(page.locator(".row").filter(has_text=name)).to_be_visible()

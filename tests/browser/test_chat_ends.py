@@ -45,6 +45,7 @@ def test_signing_out_in_another_tab_ends_the_answer_which_goes_on_later(office: 
     address = page.url
     other = page.context.new_page()
     other.goto(office.url)
+    other.locator(".own-button").click()
     other.get_by_role("button", name="Sign out").click()
     expect(page).to_have_url(re.compile("/login"))
     eventually(

@@ -177,6 +177,7 @@ def test_pins_folders_and_the_archive_are_the_same_in_every_tab(visit: Visit) ->
         expect(listed(page)).to_have_count(1)
         page.get_by_role("button", name="工作 <b>", exact=True).click()
 
+        page.locator(".own-button").click()
         page.get_by_role("button", name="Archived").click()
         expect(listed(page)).to_have_text([re.compile("over and done")])
         act(page, "over and done", "Take out of the archive")

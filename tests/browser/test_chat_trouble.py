@@ -160,6 +160,7 @@ def test_signing_out_elsewhere_takes_the_page_away(server: RunningServer, visit:
     expect(tab.get_by_label("Write a message")).to_be_visible()
     other = context.new_page()
     other.goto(server.url)
+    other.locator(".own-button").click()
     other.get_by_role("button", name="Sign out").click()
     expect(tab).to_have_url(re.compile("/login"))
     context.close()

@@ -9,6 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.barriers import barriers
 from tests.browser.conftest import Visit
 from tests.server import SLOW_START, RunningServer, eventually, running_server
 
@@ -29,23 +30,27 @@ def ask(page: Page, question: str) -> None:
 
 
 def test_while_the_model_loads_one_sees_how_far_it_is_and_may_write_already(visit: Visit) -> None:
+    """What is written meanwhile is sent when the model is ready, a reload or not."""
     with loading_server() as server:
         page, admin = visit(server), visit(server, "/admin")
         banner = page.locator(".banner")
         expect(banner).to_contain_text("The model is loading. You can write already; it answers when it is ready.")
         expect(banner.get_by_role("progressbar")).to_have_js_property("position", 0.3)
+        assert barriers(page) == []
         state = admin.locator(".state")
         expect(state).to_contain_text("The model is loading (downloading).")
         ask(page, "too early")
-        expect(page.get_by_role("alert")).to_contain_text("The model is still loading. Your message stays here")
+        expect(page.get_by_text("is sent as soon as the model is ready")).to_be_visible()
         expect(page.get_by_label("Write a message")).to_have_value("too early")
+        page.reload()
+        expect(page.get_by_text("is sent as soon as the model is ready")).to_be_visible()
 
         server.process.send_signal(signal.SIGUSR1)
         expect(banner).not_to_be_visible()
         expect(state).to_contain_text("Answering")
         expect(state).not_to_contain_text("The model is loading")
-        page.get_by_role("button", name="Try again").click()
         expect(page.locator(".turn .answer-text")).to_have_text("You said: too early")
+        assert server.rows("select prompt from exchanges") == [("too early",)]
 
 
 def test_why_a_model_could_not_be_loaded_is_on_every_page(visit: Visit) -> None:
@@ -54,6 +59,7 @@ def test_why_a_model_could_not_be_loaded_is_on_every_page(visit: Visit) -> None:
         server.process.send_signal(signal.SIGUSR2)
         sentence = "The model cannot answer at present: There is no model in this folder."
         expect(page.locator(".banner-bad")).to_have_text(sentence)
+        assert barriers(page) == []
         expect(admin.get_by_text("There is no model in this folder.")).to_be_visible()
         ask(page, "anybody there?")
         expect(page.get_by_role("alert")).to_contain_text("The model cannot answer at present. Please tell")

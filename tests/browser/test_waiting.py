@@ -85,6 +85,55 @@ def test_what_is_cancelled_changed_or_left_is_not_sent(narrow: RunningServer, vi
     expect(answer(cancels)).to_have_text("You said: sent by hand")
 
 
+def test_what_waits_goes_on_waiting_after_a_reload_and_keeps_its_turn(narrow: RunningServer, visit: Visit) -> None:
+    first, reloaded, later = (visit(narrow) for _ in range(3))
+    occupy(first)
+    wait_with(reloaded, "waited through it")
+    wait_with(later, "came later")
+    reloaded.reload()
+    expect(reloaded.get_by_text(WAITS)).to_be_visible()
+    expect(reloaded.get_by_label("Write a message")).to_have_value("waited through it")
+    first.get_by_role("button", name="Stop").click()
+    for page, question in ((reloaded, "waited through it"), (later, "came later")):
+        expect(answer(page)).to_have_text(f"You said: {question}")
+    assert asked(narrow)[-2:] == ["waited through it", "came later"]
+    reloaded.reload()
+    expect(answer(reloaded)).to_have_text("You said: waited through it")
+    expect(reloaded.get_by_text(WAITS)).not_to_be_visible()
+
+
+def test_a_copy_of_a_tab_that_waits_sends_nothing_twice(narrow: RunningServer, visit: Visit) -> None:
+    """Browsers copy what a tab keeps when the tab is duplicated."""
+    first, page = visit(narrow), visit(narrow)
+    occupy(first)
+    wait_with(page, "only once")
+    kept = page.evaluate("JSON.stringify(sessionStorage)")
+    copy = page.context.new_page()
+    copy.add_init_script(f"Object.assign(sessionStorage, {kept})")
+    copy.goto(narrow.url)
+    expect(copy.get_by_text(WAITS)).to_be_visible()
+    first.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text(WAITS)).not_to_be_visible()
+    expect(copy.get_by_text(WAITS)).not_to_be_visible()
+    expect(answer(page)).to_have_text("You said: only once")
+    expect(copy.get_by_text("This message was sent already.")).to_be_visible()
+    assert asked(narrow).count("only once") == 1
+
+
+def test_what_is_sent_while_an_answer_comes_follows_it(narrow: RunningServer, visit: Visit) -> None:
+    page = visit(narrow)
+    occupy(page)
+    ask(page, "and then this")
+    told = page.get_by_text("Your message is sent when this answer has ended.")
+    expect(told).to_be_visible()
+    page.reload()
+    expect(told).to_be_visible()
+    page.get_by_role("button", name="Stop").click()
+    expect(answer(page)).to_have_text("You said: and then this")
+    expect(told).not_to_be_visible()
+    assert asked(narrow).count("and then this") == 1
+
+
 def test_ones_own_limit_can_be_waited_for_as_well(visit: Visit) -> None:
     with running_server(max_requests_per_user=1, max_new_tokens=2000) as server:
         first, second = visit(server), visit(server)

@@ -71,6 +71,30 @@ async def test_a_fork_begins_alike_and_goes_its_own_way(store: Store) -> None:
     assert await store.exchanges.conversation(fork) == [a, b, later]
 
 
+async def test_a_fork_is_found_by_what_stands_above_its_branching(store: Store) -> None:
+    ada, eve = await a_person(store), await a_person(store, "eve")
+    plan, (a, b, _, _) = await a_tree(store, ada)
+    fork = await store.turns.fork(plan, ada.id, b.id, "plan B")
+    assert fork is not None
+    later = an_exchange("only here", person=ada.id, conversation_id=fork, parent_id=b.id)
+    await store.exchanges.record(later)
+    second = await store.turns.fork(fork, ada.id, later.id, "plan C")
+    assert second is not None
+
+    async def found(text: str) -> set[str]:
+        return {hit.conversation.id for hit in await store.conversations.search(ada.id, text)}
+
+    assert await found("question-a") == {plan, fork, second}
+    assert await found("question-c") == await found("question-d") == {plan}, "not above the branching"
+    assert await found("only here") == {fork, second}
+    assert {hit.snippet for hit in await store.conversations.search(ada.id, "question-b")} == {"question-b"}
+    assert await store.conversations.search(eve.id, "question-a") == []
+    assert await store.turns.remove(fork, ada.id, b.id, a.id)
+    assert await found("question-b") == {plan, second}, "what was removed from one conversation stands in the others"
+    assert await store.conversations.delete(plan, ada.id)
+    assert await found("question-a") == {fork, second}
+
+
 async def test_a_fork_whose_beginning_retention_took_has_the_rest(store: Store) -> None:
     ada = await a_person(store)
     plan, (a, b, _, d) = await a_tree(store, ada)

@@ -23,6 +23,11 @@ AGENTS = [
         "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1 (KHTML, like Gecko) Version/18 Safari/605",
         "Safari on macOS",
     ),
+    (
+        "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) HeadlessChrome/140.0 Safari/537.36",
+        "Chrome on Linux",
+    ),
+    ("python-httpx/0.28.1", "python-httpx"),
     ("the forgotten <b>tablet</b>", "the forgotten <b>tablet</b>"),
     ("", "A program"),
 ]

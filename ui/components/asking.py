@@ -13,7 +13,7 @@ from ui.components.composer import LONGEST_MESSAGE, Composer
 from ui.components.hub import Hub
 from ui.components.preferences import Chosen
 from ui.components.prompt import messages_for
-from ui.components.refusals import not_taken, refusal, waits
+from ui.components.refusals import WaitsFor, not_taken, refusal, waits_for
 from ui.components.turns import answered
 from ui.desk import Desk
 from ui.i18n import Language
@@ -24,14 +24,13 @@ if TYPE_CHECKING:
 
 TITLE_LENGTH = 60  # characters of the first question that become the conversation's title
 
-Refused = Callable[[str, bool, bool], None]  # told why, whether to try again, and whether it is only full
+Refused = Callable[[str, bool, WaitsFor | None], None]  # told why, whether to try again, and what could be waited for
 
 
 class Asking:
     def __init__(self, view: "ChatView", desk: Desk, hub: Hub, composer: Composer) -> None:
         self._view, self._desk, self._hub, self._composer = view, desk, hub, composer
         self._busy = False
-        self._taken: set[str] = set()  # questions taken, by the browser's own mark
 
     async def ask(self, fields: dict[str, Any]) -> None:
         """What the composer sends: the next question of the branch that is shown."""
@@ -46,10 +45,10 @@ class Asking:
             if fields.get("conversation") != self._view.shown.id:
                 raise InvalidRequest(self._say("Another conversation was opened meanwhile. Please send again."))
             taken = partial(self._composer.taken, nonce)
-            await self.submit(text, self._view.shown.path, nonce=nonce, taken=taken)
+            await self.submit(text, self._view.shown.path, taken=taken)
 
-        def refused(sentence: str, retry: bool, full: bool) -> None:
-            self._composer.refused(nonce, sentence, retry=retry, when_free=full)
+        def refused(sentence: str, retry: bool, waits_for: WaitsFor | None) -> None:
+            self._composer.refused(nonce, sentence, retry=retry, waits_for=waits_for)
 
         await self.once(nonce, ask, refused)
 
@@ -63,20 +62,26 @@ class Asking:
         await self.once("", alone, lambda sentence, *_: self._composer.refused("", sentence, retry=False))
 
     async def once(self, nonce: str, ask: Callable[[], Awaitable[None]], refused: Refused) -> None:
-        """Run `ask` unless this question was taken already, or one is being taken; tell what stands in its way."""
-        if nonce in self._taken or self._busy:
+        """Run `ask` unless one is being taken; tell what stands in its way.
+
+        A question that was taken already, by the browser's own mark, has come again: from a page that was reloaded
+        before it was told, or from a copy of it.
+        """
+        if self._busy:
             return
         self._busy = True
         try:
-            with self._hub.alone_with(self._view.shown.id) as alone:
+            with self._hub.alone_with(self._view.shown.id) as alone, self._hub.once(self._user_id, nonce) as new:
+                if not new:
+                    raise InvalidRequest(self._say("This message was sent already."))
                 if not alone:
                     raise self._another()
                 await ask()
         except EngineError as error:
-            refused(refusal(error, self._say), not isinstance(error, InvalidRequest), waits(error))
+            refused(refusal(error, self._say), not isinstance(error, InvalidRequest), waits_for(error))
         except Exception as error:
             logger.opt(exception=error).error("a question could not be taken")
-            refused(not_taken(self._say, bool(self._desk.store.exchanges.health())), True, False)
+            refused(not_taken(self._say, bool(self._desk.store.exchanges.health())), True, None)
         finally:
             self._busy = False
 
@@ -85,7 +90,6 @@ class Asking:
         question: str,
         above: list[Exchange],
         *,
-        nonce: str = "",
         goes_on: Exchange | None = None,
         taken: Callable[[str], None] = lambda conversation_id: None,
     ) -> None:
@@ -104,8 +108,6 @@ class Asking:
             if new:  # nobody shall find an empty conversation in the list
                 await self._desk.store.conversations.delete(conversation.id, self._user_id)
             raise
-        if nonce:
-            self._taken.add(nonce)
         if new:
             self._view.begun(conversation, opening)
         taken(conversation.id)

@@ -24,9 +24,9 @@ export default {
   props: { texts: Object, person: String, limits: Object, place: String },
   emits: ["ask", "stop", "attach", "count"],
   template: `
-<form class="composer" @submit.prevent="send" :aria-label="texts.composer" @dragover.prevent @drop.prevent="attach($event.dataTransfer.files)">
+<form class="composer" @submit.prevent="send()" :aria-label="texts.composer" @dragover.prevent @drop.prevent="attach($event.dataTransfer.files)">
   <p v-if="problem" class="composer-problem" role="alert"><span>{{ problem }}</span>
-    <button v-if="retry" type="button" class="quiet-button" @click="send">{{ texts.retry }}</button></p>
+    <button v-if="retry" type="button" class="quiet-button" @click="send()">{{ texts.retry }}</button></p>
   <div class="composer-box">
     <ul v-if="files.length" class="files">
       <li v-for="file in files" :key="file.key" class="file-chip">
@@ -77,7 +77,7 @@ export default {
     this.onEscape = (event) => {
       if (event.key === "Escape" && this.running && shortcutsOn() && !event.defaultPrevented && !document.querySelector("dialog[open]")) this.stop();
     };
-    this.onSend = () => this.send();
+    this.onSend = (event) => this.send(event.detail?.mark);
     this.onOpening = (event) => event.detail !== this.conversation && this.move(event.detail);
     window.addEventListener("qdesk:fill", this.onFill);
     window.addEventListener("qdesk:send", this.onSend);
@@ -101,6 +101,7 @@ export default {
       if (moved) this.move(place.conversation);
       Object.assign(this, { running: place.running, opened: place.conversation });
       if (fresh) this.setLast(place.last);
+      if (fresh) window.dispatchEvent(new CustomEvent("qdesk:opened", { detail: this.draft() }));
     },
     taken(nonce, conversation) {
       if (nonce !== this.pending) return this.forget(this.sent[nonce]); // another conversation was opened meanwhile
@@ -113,11 +114,13 @@ export default {
     refused(refusal) {
       if (refusal.nonce && refusal.nonce !== this.pending) return;
       this.pending = "";
-      if (!window.dispatchEvent(new CustomEvent("qdesk:refused", { detail: refusal, cancelable: true }))) return; // it is told elsewhere
-      Object.assign(this, { pending: "", problem: refusal.text, retry: refusal.retry });
+      const detail = { ...refusal, ...this.draft() };
+      if (!window.dispatchEvent(new CustomEvent("qdesk:refused", { detail, cancelable: true }))) return; // it is told elsewhere
+      Object.assign(this, { problem: refusal.text, retry: refusal.retry });
     },
     busy(running) {
       this.running = running;
+      if (!running && this.problem === this.texts.oneAtATime) this.problem = ""; // it is so no more
     },
     attached(read) {
       const file = this.files.find((one) => one.key === read.key);
@@ -140,15 +143,18 @@ export default {
       this.restore();
       if (!this.touch) this.$refs.box.focus();
     },
-    send() {
+    send(mark = Math.random().toString(36).slice(2) + Date.now().toString(36)) {
       if (this.pending || this.empty) return; // a second Enter sends nothing
-      if (this.running) return this.complain(this.texts.oneAtATime);
       if (this.length() > this.limits.message) return this.complain(this.tooLong(this.length()));
-      this.pending = Math.random().toString(36).slice(2) + Date.now().toString(36);
+      if (this.running) return this.refused({ text: this.texts.oneAtATime, waits_for: "answer" });
+      this.pending = mark;
       this.problem = "";
       const text = this.text.toWellFormed?.() ?? this.text; // half an emoji would not arrive, and nobody would be told
       this.sent = { [this.pending]: { key: this.key(), text: this.text } };
       this.$emit("ask", { text, files: this.read(), nonce: this.pending, conversation: this.conversation });
+    },
+    draft() {
+      return { conversation: this.conversation, draft: this.text };
     },
     stop() {
       this.$emit("stop", {});

@@ -3,6 +3,7 @@
 from nicegui.element import Element
 
 from ui.components.attachments import LARGEST_FILE, MOST_FILES, split_files
+from ui.components.refusals import WaitsFor
 from ui.i18n import Language
 
 LONGEST_MESSAGE = 250_000  # characters; the socket drops messages over a million bytes without a word
@@ -28,9 +29,9 @@ class Composer(Element, component="composer.js"):
         """The question is on its way: the draft may go."""
         self.run_method("taken", nonce, conversation_id)
 
-    def refused(self, nonce: str, text: str, *, retry: bool, when_free: bool = False) -> None:
-        """The question was not taken, for this reason; the draft stays, and may be sent `when_free` is a place."""
-        self.run_method("refused", {"nonce": nonce, "text": text, "retry": retry, "when_free": when_free})
+    def refused(self, nonce: str, text: str, *, retry: bool, waits_for: WaitsFor | None = None) -> None:
+        """The question was not taken, for this reason; the draft stays, and may be sent when what it `waits_for` is."""
+        self.run_method("refused", {"nonce": nonce, "text": text, "retry": retry, "waits_for": waits_for})
 
     def busy(self, running: bool) -> None:
         """Whether an answer is on its way, so that there is something to stop."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ui.components.chat_view import ChatView
 
 LOOK_EVERY_S = 1.0
+MARKS = 10_000  # of questions taken, that are remembered
 
 
 class Hub:
@@ -27,6 +28,7 @@ class Hub:
         self._views: set[ChatView] = set()
         self._watch: asyncio.Task[None] | None = None
         self._taken: set[str] = set()  # conversations whose tree is being changed by one of the pages
+        self._marks: dict[tuple[str, str], None] = {}  # of questions, by person and the browser's own mark
 
     def join(self, view: "ChatView") -> None:
         self._views.add(view)
@@ -57,6 +59,21 @@ class Hub:
             yield free
         finally:
             self._taken -= mine
+
+    @contextmanager
+    def once(self, user_id: str, mark: str) -> Iterator[bool]:
+        """Whether no question of this mark was taken yet; it is, unless the block raises. Without a mark always."""
+        key, new = (user_id, mark), (user_id, mark) not in self._marks
+        if mark and new:
+            self._marks[key] = None
+            if len(self._marks) > MARKS:
+                del self._marks[next(iter(self._marks))]
+        try:
+            yield new
+        except BaseException:
+            if new:
+                self._marks.pop(key, None)
+            raise
 
     def asked(self, job: "Job") -> None:
         """A question is on its way: all pages of the person mind it, and those that show its conversation follow."""

@@ -201,7 +201,7 @@ def _trimmed(address: str) -> str:
 
 
 _formatter = HtmlFormatter(nowrap=True)
-parser = MarkdownIt("commonmark", {"html": False, "breaks": False}, renderer_cls=_Renderer)
+parser = MarkdownIt("commonmark", {"html": False, "breaks": True}, renderer_cls=_Renderer)
 # Reference definitions may come after their use, so that nothing before them could ever be finished.
 parser.enable(["table", "strikethrough"]).disable("reference")
 parser.validateLink = lambda url: bool(_SAFE_LINK.match(url))  # type: ignore[method-assign]  # its documented hook

@@ -1,7 +1,11 @@
 """Why a question was not taken, in the reader's words. Knows the errors and their figures, nothing of pages."""
 
+from typing import Literal
+
 from engine.errors import ContextOverflow, EngineError, NotReady
 from ui.i18n import Language
+
+WaitsFor = Literal["place", "model"]
 
 
 def refusal(error: EngineError, say: Language) -> str:
@@ -35,9 +39,11 @@ def refusal(error: EngineError, say: Language) -> str:
     return str(error)
 
 
-def waits(error: EngineError) -> bool:
-    """Whether it is only a free place that is missing, for which a question can wait."""
-    return error.code in ("queue_full", "user_limit")
+def waits_for(error: EngineError) -> WaitsFor | None:
+    """What a question can wait for, where only that stands in its way."""
+    if error.code == "model_loading":
+        return "model"
+    return "place" if error.code in ("queue_full", "user_limit", "paused", "draining") else None
 
 
 def not_taken(say: Language, trouble: bool) -> str:

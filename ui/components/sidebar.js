@@ -2,7 +2,7 @@
 //
 // Methods that the server calls: show(list), showArchived(items), found(result), select(id), offerUndo(done).
 
-import { FolderDialog, Marked, Menu } from "qdesk-list";
+import { FolderDialog, Foot, Marked, Menu } from "qdesk-list";
 
 const SEARCH_AFTER_MS = 200;
 const UNDO_MS = 10000;
@@ -10,7 +10,7 @@ const UNDO_MS = 10000;
 const CLOSED_FOLDERS = "qdesk.folders.closed";
 
 export default {
-  components: { FolderDialog, Marked, Menu },
+  components: { FolderDialog, Foot, Marked, Menu },
   props: { texts: Object, links: Array, name: String, formToken: String },
   emits: ["open", "rename", "remove", "restore", "restoreTurn", "search", "more", "pin", "archive", "archived", "move", "renameFolder"],
   template: `
@@ -29,16 +29,17 @@ export default {
   <div class="sidebar-list" id="sidebar-list" @keydown.down.prevent="step($event, 1)" @keydown.up.prevent="step($event, -1)" @keydown.esc="leaveHits" @scroll.passive="menu = null">
     <button v-if="archive && !query" type="button" class="quiet-button back-button" @click="showList">
       <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M12 5l-5 5 5 5"/></svg>{{ texts.back }}</button>
+    <h2 v-if="archive && !query">{{ texts.archived }}</h2>
     <p class="sidebar-empty" v-if="query && hits && !hits.length">{{ texts.nothingFound }}</p>
     <p class="sidebar-empty" v-else-if="!query && archive && !archive.length">{{ texts.noneArchived }}</p>
     <p class="sidebar-empty" v-else-if="loaded && !query && !archive && !items.length && !kept.length">{{ texts.noneYet }}</p>
     <section v-for="group in groups" :key="group.key">
       <h2 v-if="group.folder" class="folder-head"><button type="button" class="folder-name" :aria-expanded="!closed.includes(group.folder)" @click="toggle(group.folder)">
-          <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M3 6.5V15a1 1 0 0 0 1 1h12a1 1 0 0 0 1-1V7.5a1 1 0 0 0-1-1H10L8.500 4.500H4a1 1 0 0 0-1 1z"/></svg><span dir="auto">{{ group.folder }}</span></button>
+          <svg class="chevron" viewBox="0 0 20 20" aria-hidden="true"><path d="M8 5l5 5-5 5"/></svg><span dir="auto">{{ group.folder }}</span></button>
         <button type="button" class="icon-button" :aria-label="texts.renameFolder + ': ' + group.folder" :title="texts.renameFolder" @click="askFolder(texts.renameFolder, group.folder, { name: group.folder })">
           <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M4 16l.8-3.2L13 4.6a1.4 1.4 0 0 1 2 0l.4.4a1.4 1.4 0 0 1 0 2L7.2 15.2z"/></svg></button></h2>
       <h2 v-else-if="group.name">{{ group.name }}</h2>
-      <ul v-if="!group.folder || !closed.includes(group.folder)">
+      <ul v-if="!group.folder || !closed.includes(group.folder)" :class="{ inside: group.folder }">
         <li v-for="item in group.items" :key="item.id" :class="{ current: item.id === current, acting: menu?.item.id === item.id }">
           <form v-if="renaming === item.id" @submit.prevent="rename(item)">
             <input class="rename" v-model="title" maxlength="200" :aria-label="texts.rename" @blur="rename(item)" @keydown.esc.stop="renaming = ''" @keydown="onRenameKey"></form>
@@ -59,12 +60,8 @@ export default {
     <button v-if="more && !query && !archive" type="button" class="quiet-button sidebar-more" @click="$emit('more', {})">{{ texts.more }}</button>
   </div>
   <div class="sidebar-foot">
-    <span class="who" :title="name">{{ name }}</span>
-    <span class="foot-links"><button type="button" class="link-button" @click="showArchive">{{ texts.archived }}</button>
-      <button type="button" class="link-button" @click="$refs.file.click()">{{ texts.import }}</button>
-      <input ref="file" type="file" class="visually-hidden" accept=".json,.jsonl,application/json" tabindex="-1" :aria-label="texts.import" @change="bring">
-      <a v-for="link in links" :href="link.href">{{ link.text }}</a>
-      <form method="post" action="/logout"><input type="hidden" name="form_token" :value="formToken"><button type="submit" class="link-button">{{ texts.signOut }}</button></form></span>
+    <input ref="file" type="file" class="visually-hidden" accept=".json,.jsonl,application/json" tabindex="-1" :aria-label="texts.import" @change="bring">
+    <Foot :texts="texts" :name="name" :links="links" :formToken="formToken" @archived="showArchive" @import="$refs.file.click()"/>
   </div>
 </nav>
 <Menu v-if="menu" :key="menu.item.id" :item="menu.item" :from="menu.from" :texts="texts" @pick="act($event, menu.item)" @close="menu = null"/>
@@ -79,7 +76,7 @@ export default {
   computed: {
     groups() {
       if (this.query && this.hits) return [{ key: "hits", items: this.hits }];
-      if (this.archive) return [{ key: "archive", name: this.texts.archived, items: this.archive }];
+      if (this.archive) return [{ key: "archive", items: this.archive }];
       const midnight = new Date(this.today).setHours(0, 0, 0, 0);
       const day = 86400000;
       const ages = [[midnight, this.texts.today], [midnight - day, this.texts.yesterday], [midnight - 7 * day, this.texts.week], [-Infinity, this.texts.older]];

@@ -104,6 +104,9 @@ export default {
       <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M3 5.5h14M3 10h14M3 14.5h14"/></svg>
     </button>
     <h1 class="thread-title" dir="auto">{{ view.title || texts.newChat }}</h1>
+    <button type="button" class="icon-button new-button" :aria-label="texts.newChat" :title="texts.newChat" @click="begin">
+      <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M16 10.500V15a1 1 0 0 1-1 1H5a1 1 0 0 1-1-1V5a1 1 0 0 1 1-1h4.500M9 11l.5-2 6-6 1.500 1.500-6 6z"/></svg>
+    </button>
     <span class="thread-model" v-if="state.model" :title="texts.model">{{ state.model }}</span>
     <button type="button" class="icon-button settings-button" :aria-label="texts.settings" :title="texts.settings" @click="settings">
       <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M3 6h8M15 6h2M3 14h2M9 14h8"/><circle cx="13" cy="6" r="2"/><circle cx="7" cy="14" r="2"/></svg>
@@ -263,6 +266,9 @@ export default {
       this.address(this.view);
     },
     // --- what people do ---
+    begin() {
+      document.querySelector(".new-chat").click();
+    },
     drawer() {
       window.dispatchEvent(new CustomEvent("qdesk:drawer"));
     },

@@ -46,7 +46,7 @@ class TurnActions:
             self._view.asking.check_length(text)
             await self._end_answers(beginning(self._view.shown.tree, exchange))
             self._view.asking.check_free()
-            await self._view.asking.submit(text, self._view.shown.above(exchange), nonce=nonce)
+            await self._view.asking.submit(text, self._view.shown.above(exchange))
 
         await self._view.asking.once(nonce, ask, lambda sentence, *_: self._thread.not_edited(nonce, sentence))
 

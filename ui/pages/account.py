@@ -8,7 +8,7 @@ from ui.accounts import MAX_NAME, password_trouble
 from ui.auth import TooManyTries
 from ui.components.account.defaults import Defaults
 from ui.components.account.own_data import Erasing, Readings
-from ui.components.account.parts import Owner, button, form, secret, section, submit
+from ui.components.account.parts import Owner, button, form, secret, section, submit, whose
 from ui.components.account.sessions import Sessions
 from ui.components.account.templates import OwnTemplates
 from ui.components.notices import NotificationSwitch
@@ -94,6 +94,7 @@ class AccountView:
         say = self.say
         section(say("Password"), say("Changing it signs you out everywhere else."))
         with form(self._change_password):
+            whose(self.visitor.user.name)
             self.old = secret(say("Password now"), "current-password")
             self.new = secret(say("New password"), "new-password")
             self.again = secret(say("New password again"), "new-password")

@@ -48,7 +48,7 @@ def _build(desk: Desk, hub: Hub, when_free: WhenFree, conversation_id: str) -> N
             banner(desk, say)
             thread = Thread(say)
             with ui.element("div").classes("above-composer"):
-                waiting = Waiting(say)
+                waiting = Waiting(say, visitor.user.id)
                 Templates(desk, visitor, say)
             composer = Composer(say, visitor.user.id, conversation_id)
     Shortcuts(say)
@@ -58,7 +58,7 @@ def _build(desk: Desk, hub: Hub, when_free: WhenFree, conversation_id: str) -> N
     )
     Ratings(desk, hub, view, thread, dialog)
     view.on_ended = notices.ended
-    when_free.join(desk, visitor, waiting)
+    when_free.join(desk, visitor, waiting, lambda: bool(view.shown.running or view.shown.jobs()))
     client.on_connect(view.connected)
     client.on_delete(view.close)
     client.on_delete(lambda: when_free.leave(waiting))

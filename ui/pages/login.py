@@ -12,7 +12,7 @@ from nicegui import app
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from ui.accounts import name_trouble, password_trouble
+from ui.accounts import MIN_LENGTH, name_trouble, password_trouble
 from ui.auth import SignInFailed, TooManyTries
 from ui.desk import Desk
 from ui.forms import banner, document, field, hidden, notice, read_form
@@ -61,8 +61,16 @@ def register(desk: Desk) -> None:
         above = (banner(up.text, up.level) if up else "") + notice(trouble)
         body = (
             f'{above}<form method="post" action="/login">{hidden("form_token", token)}{hidden("next", next)}'
-            + field(say("Name"), "name", value=name, complete="username", more="maxlength=64 autofocus")
-            + field(say("Password"), "password", kind="password", complete="current-password", more="maxlength=200")
+            + field(
+                say("Name"), "name", value=name, complete="username", more=f"maxlength=64 {'' if name else 'autofocus'}"
+            )
+            + field(
+                say("Password"),
+                "password",
+                kind="password",
+                complete="current-password",
+                more=f"maxlength=200 {'autofocus' if name else ''}",
+            )
             + f'<button type="submit">{escape(say("Sign in"))}</button></form>{_languages(say, next)}'
         )
         return with_form_cookie(document(say, say("Sign in"), body, status=status), cookie)
@@ -96,7 +104,7 @@ def register(desk: Desk) -> None:
         say, (cookie, form_token) = say_to(request), sealed(request)
         about = say("This makes the first account, which administers this server.")
         body = f'<p>{escape(about)}</p>{notice(trouble)}<form method="post" action="/setup">' + account_fields(
-            say, form_token, token, name, "autofocus"
+            say, form_token, token, name
         )
         return with_form_cookie(document(say, say("Welcome to Qdesk"), body, status=status), cookie)
 
@@ -128,10 +136,9 @@ def register(desk: Desk) -> None:
         request: Request, token: str, known: "Invite", *, trouble: str = "", name: str = "", status: int = 200
     ) -> Response:
         say, (cookie, form_token) = say_to(request), sealed(request)
-        fixed = "readonly" if known.name else "autofocus"
         about = say("{name} invites you to Qdesk. Choose how you will sign in.", name=known.invited_by)
         body = f'<p>{escape(about)}</p>{notice(trouble)}<form method="post" action="/invite">' + account_fields(
-            say, form_token, token, known.name or name, fixed
+            say, form_token, token, known.name or name, fixed=bool(known.name)
         )
         return with_form_cookie(document(say, say("Welcome to Qdesk"), body, status=status), cookie)
 
@@ -190,13 +197,16 @@ def _languages(say: Language, next: str) -> str:
     return f'<p class="languages">{" ".join(links)}</p>'
 
 
-def account_fields(say: Language, form_token: str, token: str, name: str, more: str) -> str:
-    """The fields with which somebody makes an account by a link; `more` is attributes of the name's."""
+def account_fields(say: Language, form_token: str, token: str, name: str, *, fixed: bool = False) -> str:
+    """The fields with which somebody makes an account by a link; a `fixed` name cannot be changed."""
+    of_name = "readonly" if fixed else "" if name else "autofocus"
+    of_password = "maxlength=200 autofocus" if name else "maxlength=200"
+    hint = say("At least {n} characters.", n=MIN_LENGTH)
     return (
         hidden("form_token", form_token)
         + hidden("token", token)
-        + field(say("Name"), "name", value=name, complete="username", more=f"maxlength=64 {more}")
-        + field(say("Password"), "password", kind="password", complete="new-password", more="maxlength=200")
+        + field(say("Name"), "name", value=name, complete="username", more=f"maxlength=64 {of_name}")
+        + field(say("Password"), "password", kind="password", complete="new-password", more=of_password, hint=hint)
         + field(say("Password again"), "again", kind="password", complete="new-password", more="maxlength=200")
         + f'<button type="submit">{escape(say("Make the account"))}</button></form>'
     )

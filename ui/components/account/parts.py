@@ -56,6 +56,13 @@ def submit(text: str) -> ui.button:
     return ui.button(text).props("type=submit outline no-caps")
 
 
+def whose(name: str) -> None:
+    """In a form of passwords: for whom they are, so that the browser keeps them under that name."""
+    field = ui.element("input").classes("visually-hidden")
+    field.props("type=text name=username autocomplete=username readonly tabindex=-1 aria-hidden=true")
+    field.props["value"] = name
+
+
 def secret(label: str, complete: str) -> ui.input:
     return ui.input(label, password=True).props(f'autocomplete="{complete}" maxlength=200')
 

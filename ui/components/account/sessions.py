@@ -12,7 +12,14 @@ if TYPE_CHECKING:
     from storage.records import Session
 
 # What a browser's own name for itself holds, first match first: others call themselves Chrome and Safari as well.
-BROWSERS = {"Edg": "Edge", "OPR": "Opera", "Firefox|FxiOS": "Firefox", "Chrome|CriOS": "Chrome", "Safari": "Safari"}
+BROWSERS = {
+    "Edg|EdgA|EdgiOS": "Edge",
+    "OPR": "Opera",
+    "Firefox|FxiOS": "Firefox",
+    "Chromium": "Chromium",
+    "(Headless)?Chrome|CriOS": "Chrome",
+    "Safari": "Safari",
+}
 SYSTEMS = {
     "iPhone|iPad": "iOS",
     "Android": "Android",
@@ -24,12 +31,13 @@ SYSTEMS = {
 
 
 def device(agent: str, say: Language) -> str:
-    """A browser's own name for itself in words: "Firefox on Windows"; as it is where it cannot be told."""
+    """A browser's own name for itself in words: "Firefox on Windows"; of a program, its name without the version."""
     browser = next((name for mark, name in BROWSERS.items() if re.search(rf"\b({mark})/", agent)), "")
     system = next((name for mark, name in SYSTEMS.items() if re.search(mark, agent)), "")
     if browser and system:
         return say("{browser} on {system}", browser=browser, system=system)
-    return browser or agent or say("A program")
+    program = re.match(r"[\w.-]+(?=/\d)", agent)
+    return browser or (program[0] if program else agent) or say("A program")
 
 
 class Sessions:

@@ -28,9 +28,9 @@ class OwnTemplates:
             section(say("Prompt templates"), about)
         self._list = ui.element("div").classes("list")
         with form(self._save):
-            self._name = ui.input(say("Name")).props(f'maxlength={LONGEST_NAME} autocomplete="off"')
+            self._name = ui.input(say("Name of the template")).props(f'maxlength={LONGEST_NAME} autocomplete="off"')
             self._text = ui.textarea(say("Text")).classes("wide")
-            self._text.props(f"outlined dense autogrow maxlength={LONGEST_TEXT}")
+            self._text.props(f'outlined dense autogrow input-style="min-height: 4.5rem" maxlength={LONGEST_TEXT}')
             submit(say("Save the template"))
         await self._show()
 

@@ -1,5 +1,5 @@
-// The parts of the list of conversations: text with hits in it, the menu of one conversation, and the dialog that asks for
-// a folder's name. Used by sidebar.js, which talks to the server.
+// The parts of the list of conversations: text with hits in it, the menu of one conversation, the dialog that asks for a
+// folder's name, and the foot with what is one's own. Used by sidebar.js, which talks to the server.
 
 // What a search has found in a text. All of it is text, whatever it holds.
 export const Marked = {
@@ -94,6 +94,44 @@ export const FolderDialog = {
     },
     onKey(event) {
       if (event.key === "Enter" && (event.isComposing || event.keyCode === 229)) event.preventDefault();
+    },
+  },
+};
+
+// Who is signed in, and above the name, when it is opened, where one can go from here.
+export const Foot = {
+  props: { texts: Object, name: String, links: Array, formToken: String },
+  emits: ["archived", "import"],
+  template: `
+<div class="own" @keydown.esc.stop="close" @focusout="onFocusOut">
+  <div v-if="open" class="own-menu" id="own-menu">
+    <button type="button" @click="pick('archived')">{{ texts.archived }}</button>
+    <button type="button" @click="pick('import')">{{ texts.import }}</button>
+    <a v-for="link in links" :href="link.href">{{ link.text }}</a>
+    <form method="post" action="/logout"><input type="hidden" name="form_token" :value="formToken"><button type="submit">{{ texts.signOut }}</button></form>
+  </div>
+  <button ref="own" type="button" class="own-button" :aria-expanded="open" aria-controls="own-menu" :title="name" @click="open = !open">
+    <span class="initial" aria-hidden="true">{{ initial }}</span><span class="who">{{ name }}</span>
+    <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M6 8l4-4 4 4M6 12l4 4 4-4"/></svg></button>
+</div>`,
+  data: () => ({ open: false }),
+  computed: {
+    initial() {
+      return [...this.name][0]?.toUpperCase() || "";
+    },
+  },
+  methods: {
+    pick(what) {
+      this.open = false;
+      this.$emit(what);
+    },
+    close() {
+      if (!this.open) return;
+      this.open = false;
+      this.$refs.own.focus();
+    },
+    onFocusOut(event) {
+      if (event.relatedTarget && !this.$el.contains(event.relatedTarget)) this.open = false;
     },
   },
 };
