@@ -69,6 +69,11 @@ class Settings(BaseSettings):
     model: str = Field(
         "auto", min_length=1, description="`auto`, `packaged`, a folder, or a hub name such as Qwen/Qwen2-7B-Instruct."
     )
+    models: str = Field(
+        "",
+        json_schema_extra={"allowed": "empty, or folders and names as in `QDESK_MODEL`, with commas between them"},
+        description="Models that an administrator may load in its place while the server runs.",
+    )
     models_dir: Path = Field(
         user_cache_path("qdesk", appauthor=False),
         description="Folder of downloads and 4-bit weights, shared by all data folders.",
@@ -128,6 +133,12 @@ class Settings(BaseSettings):
         if self.backend == "remote" and not self.openai_base_url:
             raise ValueError(f"{PREFIX}BACKEND is remote, so {PREFIX}OPENAI_BASE_URL must be set")
         return self
+
+    @property
+    def listed_models(self) -> tuple[str, ...]:
+        """What may be loaded: `model` first, then `models`, each once."""
+        listed = (self.model, *(name.strip() for name in self.models.split(",")))
+        return tuple(dict.fromkeys(name for name in listed if name))
 
     @property
     def sqlalchemy_url(self) -> str:

@@ -34,6 +34,7 @@ SENTENCES = (
     "The server finishes what it has and takes no new requests.",
     "The model could not be loaded: {error}",
     "The log cannot be written, so nothing is answered: {reason}",
+    "Another model was loaded before this answer was finished.",
     "The disk is full.",
     "The database is locked by another program.",
     "Requests run, and nothing has come from the engine for more than {n} s.",
