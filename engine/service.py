@@ -31,6 +31,7 @@ from engine.switching import Switching
 from engine.types import ChatRequest, Exchange, Progress, Status
 
 SAVE_EVERY_S = 1.0  # a running answer's text so far goes into its row this often
+WARMING_UP = "warming up"  # the last stage of loading
 ENDING_S = 10.0  # a stopping server waits no longer than this for a backend that does not let go of its streams
 RECENT = 10_000  # finished requests kept for the figures on the admin page
 
@@ -59,7 +60,8 @@ class ChatService:
         self.refused: Counter[str] = Counter()  # by error code
         self.on_outcome: list[Callable[[Outcome], None]] = []  # told of every request that has ended, once
         self.generated_tokens = 0
-        self.load_s: float | None = None  # how long the model took to load
+        self.load_s: float | None = None  # how long the model took to load, and of that its warming up
+        self.warm_up_s: float | None = None
         self.left = asyncio.Event()  # set whenever a place was given back
         self._asked: dict[str, tuple[ChatRequest, Backend]] = {}  # as it came, and the backend it was made to fit
         self._tickets: dict[Ticket, Job] = {}
@@ -77,16 +79,22 @@ class ChatService:
 
     async def load(self) -> EngineError | None:
         """Start the backend, and take requests from then on. Never raises; returns what went wrong."""
-        began = time.monotonic()
+        began, stages = time.monotonic(), dict[str, float]()
+
+        def report(progress: Progress) -> None:
+            stages.setdefault(progress.stage, time.monotonic())
+            self.intake.report(progress)
+
         try:
-            await self.backend.start(console(self.intake.report))
+            await self.backend.start(console(report))
         except EngineError as error:
             return error
         except Exception as error:
             failure = EngineError(f"The model could not be loaded: {error}")
             failure.__cause__ = error
             return failure
-        self.load_s = time.monotonic() - began
+        ready = time.monotonic()
+        self.load_s, self.warm_up_s = ready - began, ready - stages.get(WARMING_UP, ready)
         self.intake.loaded()
         self.change_limits(self._wished)  # the capacity is known only now
         logger.info("ready: {} ({})", self.backend.model, self.backend.reason)

@@ -12,6 +12,8 @@ from ui.i18n import Language
 SENTENCES = (
     # why this model
     "A script plays the model.",
+    "There is no such script.",
+    "A model is being loaded already.",
     "QDESK_MODEL names the packaged model.",
     "QDESK_MODEL names the folder {path}.",
     "QDESK_MODEL names {name}.",

@@ -73,7 +73,8 @@ async def test_who_waits_runs_on_the_other_model_and_who_runs_comes_to_an_end() 
     first.go()
     assert (await ended(runs)).status is Status.DONE
     await shelf.loading.wait()
-    assert first.closed and service.switching.wanted == "second"
+    assert first.closed
+    assert service.switching.wanted == "second"
     assert service.state() == ("loading", "The model is loading (reading the script).")
     with pytest.raises(NotReady, match="The model is loading"):
         await service.submit(question("four"))
@@ -117,7 +118,8 @@ async def test_a_prompt_that_does_not_fit_the_other_model_fails_with_its_sentenc
     short = await service.submit(question("one two"))
     await service.switching.begin("small")
     failed = await ended(too_long)
-    assert failed.status is Status.FAILED and isinstance(failed.error, ContextOverflow)
+    assert failed.status is Status.FAILED
+    assert isinstance(failed.error, ContextOverflow)
     assert str(failed.error) == "The prompt has 9 tokens, and this model's context holds 8; shorten it."
     assert (await ended(short)).status is Status.DONE
     assert short.request.sampling.max_tokens == 6  # what room there is now
@@ -203,5 +205,6 @@ async def test_a_server_that_goes_down_meanwhile_ends_everybody(step: str) -> No
     assert waits.status.final
     shelf.may_load.set()
     await switched
-    assert service.state()[0] == "draining" and shelf.made[-1].closed
+    assert service.state()[0] == "draining"
+    assert shelf.made[-1].closed
     assert_empty(service)

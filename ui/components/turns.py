@@ -10,6 +10,7 @@ from datetime import datetime
 from engine.types import Exchange, Status
 from ui.components.attachments import split_files
 from ui.components.thread import Note, Turn
+from ui.engine_words import in_words
 from ui.i18n import Language
 
 Tree = Mapping[str, Exchange]  # by id, oldest first

@@ -1,4 +1,5 @@
-"""The administrators' pages: what happens now (/admin), what can be set, how it was, accounts, and the audit trail.
+"""The administrators' pages: what happens now (/admin), what can be set, how it was, accounts, the model, and the
+audit trail.
 
 Each part is a file of its own; `administrator.py` holds what all of them ask before they do anything.
 """
@@ -10,6 +11,7 @@ from ui.pages.admin.administrator import administration
 from ui.pages.admin.audit import AuditTrail
 from ui.pages.admin.downloads import register as register_downloads
 from ui.pages.admin.erasures import Erasures
+from ui.pages.admin.models import Models
 from ui.pages.admin.over_time import OverTime
 from ui.pages.admin.overview import Overview
 from ui.pages.admin.people import People
@@ -41,6 +43,11 @@ def register(desk: Desk) -> None:
         with administration(desk, active="/admin/people") as admin:
             await Erasures(admin).build()
             await People(admin).build()
+
+    @ui.page("/admin/model")
+    async def model() -> None:
+        with administration(desk, active="/admin/model") as admin:
+            Models(admin).build()
 
     @ui.page("/admin/audit")
     async def audit() -> None:
