@@ -17,39 +17,40 @@ from ui.pages.admin.overview import Overview
 from ui.pages.admin.people import People
 from ui.pages.admin.ranges import Ranges
 from ui.pages.admin.steer import Steering
+from ui.theme import BUILT_WITHIN_S
 
 
 def register(desk: Desk) -> None:
     ranges = Ranges(desk)
     register_downloads(desk, ranges)
 
-    @ui.page("/admin")
+    @ui.page("/admin", response_timeout=BUILT_WITHIN_S)
     async def overview() -> None:
         with administration(desk, active="/admin") as admin:
             await Overview(admin).build()
 
-    @ui.page("/admin/steer")
+    @ui.page("/admin/steer", response_timeout=BUILT_WITHIN_S)
     async def steer() -> None:
         with administration(desk, active="/admin/steer") as admin:
             await Steering(admin).build()
 
-    @ui.page("/admin/history")
+    @ui.page("/admin/history", response_timeout=BUILT_WITHIN_S)
     async def history() -> None:
         with administration(desk, active="/admin/history") as admin:
             await OverTime(admin, ranges).build()
 
-    @ui.page("/admin/people")
+    @ui.page("/admin/people", response_timeout=BUILT_WITHIN_S)
     async def people() -> None:
         with administration(desk, active="/admin/people") as admin:
             await Erasures(admin).build()
             await People(admin).build()
 
-    @ui.page("/admin/model")
+    @ui.page("/admin/model", response_timeout=BUILT_WITHIN_S)
     async def model() -> None:
         with administration(desk, active="/admin/model") as admin:
             Models(admin).build()
 
-    @ui.page("/admin/audit")
+    @ui.page("/admin/audit", response_timeout=BUILT_WITHIN_S)
     async def audit() -> None:
         with administration(desk, active="/admin/audit") as admin:
             await AuditTrail(admin).build()

@@ -44,8 +44,8 @@ class Models:
 
     def _show(self, sample: Sample) -> None:
         service = self.service
-        tiles = model(self.say, service.backend)
-        self.figures.show([*tiles, loaded_in(self.say, service.load_s, service.warm_up_s)])
+        loaded = loaded_in(self.say, service.load_s, service.warm_up_s)
+        self.figures.show([*model(self.say, service.backend, cache=False), loaded])
         self.now.text = self._under_way(sample)
         self.now.visible = bool(self.now.text)
         self.table.show([self._row(name) for name in service.settings.listed_models])
@@ -74,7 +74,10 @@ class Models:
             return say("waits for running answers") if switching.step == "finishing" else say("is being loaded")
         if switching.failure and switching.failure[0] == name:
             return say("could not be loaded: {reason}", reason=in_words(say, switching.failure[1]))
-        return say("answers") if current and switching.step != "loading" else ""
+        if not current or switching.step == "loading":
+            return ""
+        model = self.service.backend.model  # "auto", say, is no model's name
+        return say("answers") if model in ("", name) else f"{say('answers')}: {model}"
 
     # --- loading one ---
 

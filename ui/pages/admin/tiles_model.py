@@ -7,14 +7,14 @@ from ui.i18n import Language
 from ui.pages.admin.tiles import GIB, NOTHING, duration
 
 
-def model(say: Language, backend: Backend) -> list[Tile]:
-    """What fits into one row of the page that shows everything."""
+def model(say: Language, backend: Backend, *, cache: bool = True) -> list[Tile]:
+    """What fits into one row, with how full the KV cache is or without."""
     context = say.number(backend.context_tokens) if backend.context_tokens else NOTHING
     return [
         Tile(label=say("Model"), value=backend.model or NOTHING, note=in_words(say, backend.reason), wide=True),
         _weights(say, backend),
         Tile(label=say("Context"), value=context, unit=say("tokens")),
-        *_cache(say, backend),
+        *_cache(say, backend)[: None if cache else 1],
     ]
 
 

@@ -15,7 +15,7 @@ from ui.erasing import erase
 from ui.i18n import Language
 from ui.pages.admin.administrator import Administrator, administration
 from ui.retention import LONGEST_DAYS, days_now, keep_days, retain
-from ui.theme import heading
+from ui.theme import BUILT_WITHIN_S, heading
 
 if TYPE_CHECKING:
     from storage.records import Hold, User
@@ -25,7 +25,7 @@ KINDS: "tuple[Kind, ...]" = ("exchanges", "audit", "samples")
 
 
 def register(desk: Desk) -> None:
-    @ui.page("/review/retention")
+    @ui.page("/review/retention", response_timeout=BUILT_WITHIN_S)
     async def retention() -> None:
         with administration(desk, active="/review/retention") as admin:
             await DaysForm(admin).build()
