@@ -154,6 +154,10 @@ class Job:
             self.position, self.expected_wait_s = position, expected_wait_s
             self._notify()
 
+    def put_to(self, request: ChatRequest, *, model: str, quantization: str) -> None:
+        """Another model than the one it waited for answers it, and this is the request as it fits there."""
+        self.request, self.model, self.quantization = request, model, quantization
+
     def run(self) -> None:
         self.status, self.started_s = Status.RUNNING, self.age_s
         self.position = self.expected_wait_s = None

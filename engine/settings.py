@@ -76,6 +76,11 @@ class Settings(BaseSettings):
     model: str = Field(
         "auto", min_length=1, description="`auto`, `packaged`, a folder, or a hub name such as Qwen/Qwen2-7B-Instruct."
     )
+    models: str = Field(
+        "",
+        json_schema_extra={"allowed": "empty, or folders and names as in `QDESK_MODEL`, with commas between them"},
+        description="Models that an administrator may load in its place while the server runs.",
+    )
     models_dir: Path = Field(
         user_cache_path("qdesk", appauthor=False),
         description="Folder of downloads and 4-bit weights, shared by all data folders.",
@@ -141,6 +146,12 @@ class Settings(BaseSettings):
     @property
     def openai_base_urls(self) -> list[str]:
         return [url.strip() for url in self.openai_base_url.split(",")]
+
+    @property
+    def listed_models(self) -> tuple[str, ...]:
+        """What may be loaded: `model` first, then `models`, each once."""
+        listed = (self.model, *(name.strip() for name in self.models.split(",")))
+        return tuple(dict.fromkeys(name for name in listed if name))
 
     @property
     def sqlalchemy_url(self) -> str:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 for _field in (ui.input, ui.number, ui.select):
     _field.default_props("outlined dense")  # one look for every field
 
+BUILT_WITHIN_S = 30.0  # on a machine that has no time just now; then the visitor gets an error
 LEAVES_WITHIN_S = 1.0  # a page whose session has ended; then the server ends it
 
 PAGES: tuple[tuple[str, str, "tuple[UserRole, ...]"], ...] = (  # address, text, roles that see it (none: everybody)

@@ -146,7 +146,8 @@ def create_backend(settings: Settings) -> Backend:
         case "scripted":
             from engine.backends.scripted import ScriptedBackend
 
-            return ScriptedBackend(context_tokens=settings.max_context_tokens)
+            name = "scripted" if settings.model == "auto" else settings.model
+            return ScriptedBackend(context_tokens=settings.max_context_tokens, model=name)
         case "remote":
             from engine.backends.remote import RemoteBackend
 

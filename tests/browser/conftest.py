@@ -51,9 +51,10 @@ def server() -> Iterator[RunningServer]:
 
 @pytest.fixture(scope="module")
 def office() -> Iterator[RunningServer]:
-    """A server with one running place, and people beside `admin`; all of them use the same password."""
+    """A server with one running place and other models, and people beside `admin`, all with the same password."""
     people: dict[str, UserRole] = {"ada": "staff", "bob": "staff", "eve": "staff", "rita": "reviewer", "chief": "admin"}
-    with running_server(accounts=people, max_concurrent_requests=1, max_new_tokens=4000) as running:
+    given = {"max_concurrent_requests": 1, "max_new_tokens": 4000, "models": "second,missing", "drain_s": 1}
+    with running_server(accounts=people, **given) as running:
         yield running
 
 

@@ -1,32 +1,10 @@
 """Limits that administrators change hold at once and at the next start; nonsense in the store is passed over."""
 
-from collections.abc import AsyncGenerator
-from pathlib import Path
-
 import pytest
 
-from engine.monitor import Monitor
-from engine.service import ChatService
-from engine.settings import Settings
-from storage import Store
-from tests.databases import new_store
-from tests.engine.kit import UnrulyBackend
-from ui.auth import Auth
+from tests.ui.desks import started_again
 from ui.desk import Desk
 from ui.limits import OPTION, LiveLimits, apply_stored_limits, bounds, keep_limits, limits_now, limits_of, reset_limits
-
-
-@pytest.fixture
-async def desk(tmp_path: Path) -> AsyncGenerator[Desk, None]:
-    store = new_store(tmp_path / "qdesk.db")
-    yield started_again(Settings(backend="scripted", data_dir=tmp_path), store)
-    store.close()
-
-
-def started_again(settings: Settings, store: Store) -> Desk:
-    """What main builds, on this store."""
-    service = ChatService(settings, UnrulyBackend(), store.exchanges)
-    return Desk(settings, service, store, Auth(store, settings), Monitor(service))
 
 
 async def test_changed_limits_hold_at_once_and_at_the_next_start(desk: Desk) -> None:

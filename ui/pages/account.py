@@ -16,7 +16,7 @@ from ui.desk import Desk
 from ui.i18n import LANGUAGES
 from ui.pages import account_export
 from ui.static_files import stylesheet
-from ui.theme import frame, heading, page_visitor, say_for
+from ui.theme import BUILT_WITHIN_S, frame, heading, page_visitor, say_for
 
 if TYPE_CHECKING:
     from storage.records import ApiKey
@@ -27,7 +27,7 @@ MAX_KEYS = 20
 def register(desk: Desk) -> None:
     account_export.register(desk)
 
-    @ui.page("/account")
+    @ui.page("/account", response_timeout=BUILT_WITHIN_S)
     async def account() -> None:
         visitor, client = page_visitor(), ui.context.client
         say = say_for(visitor, client.request)

@@ -72,6 +72,7 @@ def administration(desk: Desk, *, active: str) -> Iterator[Administrator]:
         "/admin/steer": say("Steer"),
         "/admin/history": say("Over time"),
         "/admin/people": say("People"),
+        "/admin/model": say("Model"),
         "/admin/audit": say("Audit trail"),
         "/review/retention": say("Retention"),
     }

@@ -25,7 +25,7 @@ from ui.desk import Desk
 from ui.pages.review.reader import Reader, text_of
 from ui.pages.review.work import Working
 from ui.static_files import stylesheet
-from ui.theme import heading, page_visitor, prepare, say_for, top_bar
+from ui.theme import BUILT_WITHIN_S, heading, page_visitor, prepare, say_for, top_bar
 
 if TYPE_CHECKING:
     from storage.records import ExchangeRow, User
@@ -34,7 +34,7 @@ PAGE = 50  # exchanges that are listed at once
 
 
 def register(desk: Desk) -> None:
-    @ui.page("/review")
+    @ui.page("/review", response_timeout=BUILT_WITHIN_S)
     async def review() -> None:
         visitor = page_visitor()
         if not desk.auth.allowed(visitor, "reviewer", "admin"):
