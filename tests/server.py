@@ -81,11 +81,13 @@ def running_server(
     ready: bool = True,
     accounts: Mapping[str, UserRole] | None = None,
     program: tuple[str, ...] = ("main.py",),
+    log: Path | None = None,
     **settings: object,
 ) -> Iterator[RunningServer]:
     """Start the server with these settings (names as in engine/settings.py) and stop it at the end.
 
     `ready` False returns as soon as it answers at all. `data_dir` is kept; without it a folder is made and removed.
+    `log` is where it writes, if not into a file that is removed.
     `program` is what Python runs; `SLOW_START` is `main.py` with a backend that starts when it is told to.
     `accounts` are made beside `admin`, all with PASSWORD and the key `key_of(name)`: {"ada": "staff"}.
     """
@@ -94,7 +96,7 @@ def running_server(
         data_dir.mkdir(parents=True, exist_ok=True)
         if accounts:
             in_a_thread(make_accounts(data_dir, {"admin": "admin", **accounts}))
-        with _started(Path(name) / "log", data_dir, program, settings) as server:
+        with _started(log or Path(name) / "log", data_dir, program, settings) as server:
             _wait_for(server, "/readyz" if ready else "/livez")
             yield server
 

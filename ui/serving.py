@@ -6,6 +6,7 @@ On SIGTERM or Ctrl-C the service drains while the server still listens, so that 
 
 import asyncio
 import signal
+from contextlib import suppress
 from types import FrameType
 
 from loguru import logger
@@ -52,7 +53,8 @@ class Life:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, on_signal)
         if self.desk.auth.setup_token:
-            print(setup_link(self.desk.settings, self.desk.auth.setup_token), flush=True)
+            with suppress(OSError):  # the disk of the log may be full, and nobody at the other end of a pipe
+                print(setup_link(self.desk.settings, self.desk.auth.setup_token), flush=True)
         background_tasks.create(self.desk.auth.keep_true(), name="sessions")
         background_tasks.create(self._retain(), name="retention")
         background_tasks.create(self._keep_minutes(), name="samples")
