@@ -35,8 +35,8 @@ RECENT = 10_000  # finished requests kept for the figures on the admin page
 class ChatService:
     def __init__(self, settings: Settings, backend: Backend, recorder: Recorder) -> None:
         self.settings, self.backend, self.recorder = settings, backend, recorder
-        self._recording = Recording(recorder)
         self._must_log = settings.on_log_failure == "refuse"
+        self._recording = Recording(recorder, goes_on=not self._must_log)
         self.intake = Intake(settings, backend, recorder)
         self.gate = Gate(
             Limits(settings.max_concurrent_requests, settings.max_waiting_requests, settings.max_requests_per_user)
