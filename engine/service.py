@@ -85,7 +85,11 @@ class ChatService:
         with suppress(TimeoutError):
             async with asyncio.timeout(ENDING_S):
                 await self._all_closed()
-        await self.backend.stop()
+        try:
+            async with asyncio.timeout(ENDING_S):
+                await self.backend.stop()
+        except TimeoutError:
+            logger.error("the engine does not stop; it is left behind")
 
     @property
     def loading(self) -> Progress:

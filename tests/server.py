@@ -173,7 +173,7 @@ def _wait_for(server: RunningServer, path: str) -> None:
     eventually(there, within_s=STARTS_WITHIN_S)
 
 
-def eventually(condition: Callable[[], bool], *, within_s: float = 30) -> None:
+def eventually(condition: Callable[[], object], *, within_s: float = 30) -> None:
     """Wait until another process has come to this, which sends no event."""
     deadline = time.monotonic() + within_s
     while not condition():

@@ -20,10 +20,10 @@ from ui.api.access import DISABLED
 from ui.banner import apply_stored_banner
 from ui.desk import Desk
 from ui.limits import apply_stored_limits
-from ui.retention import retain
+from ui.retention import SteadyDays, retain
 from ui.steering import apply_own_limits, apply_stored_intake
 
-DAY_S = 24 * 3600.0
+HOUR_S, DAY_S = 3600.0, 24 * 3600.0
 
 
 async def prepare(desk: Desk) -> None:
@@ -100,13 +100,21 @@ class Life:
                 self.desk.service.end(job, Status.CANCELLED, AccessEnded(DISABLED))
 
     async def _retain(self) -> None:
-        """Delete what is older than it may become, once a day."""
+        """Delete what is older than it may become, once a day; the first time when the clock has had time to be set."""
+        days, wait_s = SteadyDays(), HOUR_S
         while True:
+            await asyncio.sleep(wait_s)
+            if not days.steady():
+                logger.warning(
+                    "the clock was set, so nothing is deleted for its age until it has been steady for an hour"
+                )
+                wait_s = HOUR_S
+                continue
+            wait_s = DAY_S
             try:
                 await retain(self.desk)
             except Exception as error:
                 logger.error("retention failed, and will be tried again: {!r}", error)
-            await asyncio.sleep(DAY_S)
 
 
 def setup_link(settings: Settings, token: str) -> str:
