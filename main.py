@@ -24,6 +24,7 @@ from storage import Store
 from storage.errors import StorageError
 from ui.api.all import register as register_api
 from ui.auth import Auth
+from ui.connections import connection_class
 from ui.desk import Desk
 from ui.entry import Entry
 from ui.guard import Guard
@@ -92,6 +93,7 @@ def serve(desk: Desk) -> None:
         binding_refresh_interval=1,
         ws_per_message_deflate=False,
         timeout_graceful_shutdown=SHUTDOWN_S,
+        http=connection_class(),
         access_log=False,
         server_header=False,
     )

@@ -45,8 +45,8 @@ class ChatService:
         make: Callable[[Settings], Backend] = create_backend,
     ) -> None:
         self.settings, self.backend, self.recorder = settings, backend, recorder
-        self._recording = Recording(recorder)
         self._must_log = settings.on_log_failure == "refuse"
+        self._recording = Recording(recorder, goes_on=not self._must_log)
         self.intake = Intake(settings, backend, recorder)
         self.gate = Gate(
             Limits(settings.max_concurrent_requests, settings.max_waiting_requests, settings.max_requests_per_user)
@@ -120,7 +120,11 @@ class ChatService:
         with suppress(TimeoutError):
             async with asyncio.timeout(ENDING_S):
                 await self._all_closed()
-        await self.backend.stop()
+        try:
+            async with asyncio.timeout(ENDING_S):
+                await self.backend.stop()
+        except TimeoutError:
+            logger.error("the engine does not stop; it is left behind")
 
     @property
     def running(self) -> list[Job]:

@@ -80,11 +80,13 @@ def running_server(
     accounts: Mapping[str, UserRole] | None = None,
     program: tuple[str, ...] = ("main.py",),
     forged: bool = FORGES,
+    log: Path | None = None,
     **settings: object,
 ) -> Iterator[RunningServer]:
     """Start the server with these settings (names as in engine/settings.py) and stop it at the end.
 
     `ready` False returns as soon as it answers at all. `data_dir` is kept; without it a folder is made and removed.
+    `log` is where it writes, if not into a file that is removed.
     `program` is what Python runs; `SLOW_START` is `main.py` with a backend that starts when it is told to.
     `forged` False starts Python anew instead of forking it from tests/forge.py, for tests of the start itself.
     `accounts` are made beside `admin`, all with PASSWORD and the key `key_of(name)`: {"ada": "staff"}.
@@ -94,7 +96,7 @@ def running_server(
             data_dir = Path(name) / "data"
             if forged and "admin_password" not in settings:
                 new_database(data_dir / "qdesk.db", {"admin": "admin", **(accounts or {})}, keys=bool(accounts))
-        with _started(Path(name) / "log", data_dir, program, forged, settings) as server:
+        with _started(log or Path(name) / "log", data_dir, program, forged, settings) as server:
             _wait_for(server, "/readyz" if ready else "/livez")
             yield server
 
@@ -160,7 +162,7 @@ def _wait_for(server: RunningServer, path: str) -> None:
         eventually(there, within_s=STARTS_WITHIN_S)
 
 
-def eventually(condition: Callable[[], bool], *, within_s: float = 30) -> None:
+def eventually(condition: Callable[[], object], *, within_s: float = 30) -> None:
     """Wait until another process has come to this, which sends no event."""
     deadline = time.monotonic() + within_s
     while not condition():

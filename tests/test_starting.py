@@ -13,7 +13,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from engine.settings import Settings
 from tests.server import ROOT, bearer, eventually, free_port, running_server
+from ui.seal import open_seal
 
 
 def start(data_dir: Path, **settings: object) -> tuple[int, str]:
@@ -80,6 +82,30 @@ def test_a_database_of_another_program(tmp_path: Path) -> None:
 def test_a_secret_that_was_cut_off(tmp_path: Path) -> None:
     (tmp_path / "session.secret").write_bytes(b"")
     assert_one_sentence(start(tmp_path), "session.secret is cut off")
+
+
+def test_a_secret_that_cannot_be_written_leaves_none_that_is_cut_off(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    settings = Settings.model_validate({"data_dir": tmp_path})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))  # as if the disk were full after ten bytes
+    try:
+        with pytest.raises(SystemExit, match=r"session\.secret cannot be used"):
+            open_seal(settings)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert open_seal(settings)("session", "x") == open_seal(settings)("session", "x")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_a_log_that_cannot_be_written_keeps_nobody_from_being_answered(tmp_path: Path) -> None:
+    """Not even from the first start, which prints the link to make an account."""
+    (tmp_path / "log").symlink_to("/dev/full")
+    with running_server(tmp_path / "data", log=tmp_path / "log", admin_password="") as server:
+        answer = httpx.post(server.url + "/", json={"prompt": "hello"}, headers=bearer())
+        assert answer.json()["response"] == "You said: hello"
+        server.process.kill()
+        server.process.wait()
 
 
 def test_the_first_account_is_there_before_the_first_answer() -> None:

@@ -7,6 +7,7 @@ An engine that only a new process mends ends the server too, for whoever starts 
 
 import asyncio
 import signal
+from contextlib import suppress
 from types import FrameType
 
 from loguru import logger
@@ -22,10 +23,10 @@ from ui.banner import apply_stored_banner
 from ui.desk import Desk
 from ui.limits import apply_stored_limits
 from ui.memory import GivingBack
-from ui.retention import retain
+from ui.retention import SteadyDays, retain
 from ui.steering import apply_own_limits, apply_stored_intake
 
-DAY_S = 24 * 3600.0
+HOUR_S, DAY_S = 3600.0, 24 * 3600.0
 BROKEN_S = 3.0  # so long pages and load balancers can read why, before a server ends whose engine is broken
 
 
@@ -58,7 +59,8 @@ class Life:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, on_signal)
         if self.desk.auth.setup_token:
-            print(setup_link(self.desk.settings, self.desk.auth.setup_token), flush=True)
+            with suppress(OSError):  # the disk of the log may be full, and nobody at the other end of a pipe
+                print(setup_link(self.desk.settings, self.desk.auth.setup_token), flush=True)
         background_tasks.create(self.desk.auth.keep_true(), name="sessions")
         background_tasks.create(self._retain(), name="retention")
         background_tasks.create(self._keep_minutes(), name="samples")
@@ -113,13 +115,21 @@ class Life:
                 self.desk.service.end(job, Status.CANCELLED, AccessEnded(DISABLED))
 
     async def _retain(self) -> None:
-        """Delete what is older than it may become, once a day."""
+        """Delete what is older than it may become, once a day; the first time when the clock has had time to be set."""
+        days, wait_s = SteadyDays(), HOUR_S
         while True:
+            await asyncio.sleep(wait_s)
+            if not days.steady():
+                logger.warning(
+                    "the clock was set, so nothing is deleted for its age until it has been steady for an hour"
+                )
+                wait_s = HOUR_S
+                continue
+            wait_s = DAY_S
             try:
                 await retain(self.desk)
             except Exception as error:
                 logger.error("retention failed, and will be tried again: {!r}", error)
-            await asyncio.sleep(DAY_S)
 
 
 def setup_link(settings: Settings, token: str) -> str:

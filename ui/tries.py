@@ -1,9 +1,10 @@
 """How often a password may be tried: by account and address, by account, by address. Kept in memory."""
 
 from limits import parse
-from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 from loguru import logger
+
+from ui.windows import SteadyStorage
 
 TRIES_HERE = parse("5/minute")  # wrong passwords for one account from one address
 TRIES_ACCOUNT = parse("60/hour")  # wrong passwords for one account from anywhere
@@ -16,7 +17,7 @@ class TooManyTries(Exception):
 
 class Tries:
     def __init__(self) -> None:
-        self._limiter = MovingWindowRateLimiter(MemoryStorage())
+        self._limiter = MovingWindowRateLimiter(SteadyStorage())
 
     def begin(self, account: str, address: str) -> None:
         """Count a try before it is made, so that many at once count too. Raises TooManyTries."""

@@ -29,6 +29,7 @@ from ui.api.errors import ApiError
 from ui.desk import Desk
 
 SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300, 600)
+LAG = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2.5)
 PER_TOKEN = (0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5, 1)
 ABORTED = {
     Status.STOPPED: "user",
@@ -64,6 +65,9 @@ class Figures:
         self.first = self._histogram("time_to_first_token_seconds", "From asking to the first token.", SECONDS)
         self.whole = self._histogram("e2e_request_latency_seconds", "From asking to the end.", SECONDS)
         self.between = self._histogram("inter_token_latency_seconds", "Mean time between tokens.", PER_TOKEN)
+        about = "How late the event loop comes to what is due, ten looks a second."
+        self.lag = Histogram("qdesk_event_loop_lag_seconds", about, buckets=LAG, registry=self.registry)
+        monitor.on_lag.append(self.lag.observe)
         self.done = self._counter("request_success", "Requests that came to their own end.", "finished_reason")
         self.failed = self._counter("request_failure", "Requests that the engine failed at.")
         self.aborted = self._counter("request_aborted", "Requests that were ended from outside.", "by")
