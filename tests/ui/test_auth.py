@@ -10,6 +10,7 @@ from pydantic import SecretStr
 from engine.settings import Settings
 from storage import Store
 from storage.records import User
+from ui.access import Right
 from ui.auth import IDLE, Auth, Caller, SignInFailed, Visitor
 
 PASSWORD = "correct horse battery"
@@ -45,15 +46,31 @@ async def test_a_visitor_is_allowed_by_role(auth: Auth, ada: User) -> None:
     visitor = await visit(auth)
     assert visitor.user.name == "Ada"
     assert auth.allowed(visitor)
-    assert auth.allowed(visitor, "staff", "admin")
-    assert not auth.allowed(visitor, "reviewer", "admin")
+    assert not auth.allowed(visitor, Right.REVIEW)
+    assert not auth.allowed(visitor, Right.ADMINISTER)
 
 
 async def test_a_new_role_counts_at_once(auth: Auth, ada: User) -> None:
     visitor = await visit(auth)
     await auth.store.users.set_role(ada.id, "reviewer")
     await auth.user_changed(ada.id)
-    assert auth.allowed(visitor, "reviewer")
+    assert auth.allowed(visitor, Right.REVIEW)
+
+
+@pytest.mark.parametrize("past_this_process", [False, True])
+async def test_a_page_hears_when_its_account_loses_the_right_to_it(
+    auth: Auth, ada: User, past_this_process: bool
+) -> None:
+    await auth.store.users.set_role(ada.id, "admin")
+    visitor, told = await visit(auth), []
+    auth.on_revoked(visitor.session_id, lambda: told.append("chat"))
+    auth.on_revoked(visitor.session_id, lambda: told.append("review"), Right.REVIEW)
+    auth.on_revoked(visitor.session_id, lambda: told.append("admin"), Right.ADMINISTER)
+    for role, heard in (("reviewer", ["admin"]), ("staff", ["admin", "review"])):
+        await auth.store.users.set_role(ada.id, role)  # type: ignore[arg-type]  # the roles above
+        await (auth.recheck() if past_this_process else auth.user_changed(ada.id))
+        assert told == heard
+    assert auth.allowed(visitor)
 
 
 async def test_a_page_that_cannot_be_told_keeps_nobody_else_from_it(auth: Auth, ada: User) -> None:
@@ -124,7 +141,7 @@ async def test_a_key_calls_for_its_account_until_it_is_revoked(auth: Auth, ada: 
     assert key.startswith("sk-qdesk-")
     caller = await auth.keys.caller(key)
     assert caller is not None
-    assert (caller.person, caller.admin) == (ada.id, False)
+    assert (caller.person, caller.may(Right.USE), caller.may(Right.ADMINISTER)) == (ada.id, True, False)
     (kept,) = await auth.store.api_keys.list(ada.id)
     assert key not in str(kept)
     assert await auth.store.api_keys.revoke(kept.id, ada.id)

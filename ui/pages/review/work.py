@@ -130,7 +130,7 @@ class Working:
         exchange = await self._exchange(args)
         targets = _targets(exchange) if exchange else {}
         kind = next((each for each in targets if each == args.get("kind")), None)
-        if exchange is None or kind is None or not self.reader.is_admin():
+        if exchange is None or kind is None or not self.reader.may(action):
             return
         target = targets[kind]
         if action == "review.hold":
@@ -183,7 +183,7 @@ class Working:
             final=exchange.status.final,
             sampling=sampling_fields(exchange),
             held=[kind for kind, target in targets.items() if (kind, target) in held],
-            holdable=list(targets) if self.reader.is_admin() else [],
+            holdable=list(targets) if self.reader.may("review.hold") else [],
             reruns=reruns,
         )
 
