@@ -1,5 +1,6 @@
 """Sessions in memory against the real store: what ends one, how fast it is felt, and who hears of it."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +13,8 @@ from storage import Store
 from storage.records import User
 from ui.access import Right
 from ui.auth import IDLE, Auth, Caller, SignInFailed, Visitor
+from ui.setup import LASTS_S
+from ui.tries import TRIES_HERE, TooManyTries, Tries
 
 PASSWORD = "correct horse battery"
 
@@ -87,6 +90,41 @@ async def test_a_page_that_cannot_be_told_keeps_nobody_else_from_it(auth: Auth, 
     assert told == ["broken", "whole"]
     assert not auth.allowed(broken)
     assert not auth.allowed(whole)
+
+
+async def test_the_set_up_link_opens_once_and_for_a_day(auth: Auth) -> None:
+    await auth.setup.open("")
+    token = auth.setup.token or ""
+    assert auth.setup.opens(token)
+    assert not auth.setup.opens(token + "x")
+    auth.setup._until -= LASTS_S
+    assert not auth.setup.opens(token)
+    await auth.setup.open("")
+    made = await asyncio.gather(*(auth.setup.make(name, PASSWORD) for name in ("first", "second", "third")))
+    assert sum(user is not None for user in made) == 1
+    assert not auth.setup.opens(auth.setup.token or "")
+
+
+async def test_strangers_elsewhere_lock_nobody_out_of_where_they_sign_in(auth: Auth, ada: User) -> None:
+    await visit(auth)
+    for number in range(60):
+        auth._tries.failed(ada.id, f"10.0.0.{number}")
+    assert await visit(auth)
+    with pytest.raises(TooManyTries) as wait:
+        await auth.sign_in("ada", PASSWORD, agent="test", address="10.0.1.1")
+    assert 60 < wait.value.wait_s <= 3600
+
+
+def test_who_tries_on_waits_longer_and_longer() -> None:
+    tries, waits = Tries(), []
+    for _ in range(3):
+        with pytest.raises(TooManyTries) as wait:
+            for _ in range(6):
+                tries.begin("ada", "10.0.0.1")
+        waits.append(wait.value.wait_s)
+        tries._limiter.clear(TRIES_HERE[len(waits) - 1], "ada", "10.0.0.1")  # as if that time had passed
+    assert waits == sorted(waits)
+    assert waits[0] <= 60 < waits[1]
 
 
 async def test_disabling_an_account_ends_its_sessions_and_tells_open_pages(auth: Auth, ada: User) -> None:

@@ -18,7 +18,7 @@ from tests.ui.test_signing_out import packets_until_silence
 from tests.ui.test_sockets import handshake, heard, page_of, socket
 
 SECRET = "what Ada alone may read"
-TABLES = ("conversations", "exchanges", "feedback", "templates", "api_keys", "sessions", "review_notes", "users")
+TABLES = ("conversations", "exchanges", "feedback", "templates", "api_keys", "sessions", "notes", "users")
 
 
 @pytest.fixture(scope="module")
