@@ -4,8 +4,6 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from docs.structure import tracked
 
 ROOT = Path(__file__).parent.parent
@@ -27,6 +25,11 @@ NO_CALLS = {
     "tempfile.mktemp",
 }
 NO_CALLS |= {"np.load", "numpy.load", "torch.hub.load", "ui.restructured_text", "ui.editor", "ui.upload", "ui.add_css"}
+RENDERED = {  # where scripts put in what ui/components/markdown.py has made safe
+    "ui/components/review/inbox.js": {"v-html"},
+    "ui/components/review/work.js": {"v-html"},
+    "ui/components/thread.js": {"insertAdjacentHTML"},
+}
 NO_SCRIPT = ("v-html", ".outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function")
 
 
@@ -38,18 +41,22 @@ def _name(call: ast.Call) -> str:
     return ast.unparse(call.func)
 
 
-@pytest.mark.parametrize("path", SOURCES)
-def test_nothing_runs_what_a_file_or_a_person_brings(path: str) -> None:
+def test_nothing_runs_what_a_file_or_a_person_brings() -> None:
+    for path in SOURCES:
+        _check(path)
+
+
+def _check(path: str) -> None:
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     imported |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert not imported & NO_MODULES
+    assert not imported & NO_MODULES, path
     for call in _calls(path):
-        assert _name(call) not in NO_CALLS, f"line {call.lineno}"
+        assert _name(call) not in NO_CALLS, f"{path}, line {call.lineno}"
         for keyword in call.keywords:
             said = ast.unparse(keyword.value)
-            assert keyword.arg != "trust_remote_code" or said == "False", f"line {call.lineno}"
-            assert (keyword.arg, said) not in {("shell", "True"), ("verify", "False")}, f"line {call.lineno}"
+            assert keyword.arg != "trust_remote_code" or said == "False", f"{path}, line {call.lineno}"
+            assert (keyword.arg, said) not in {("shell", "True"), ("verify", "False")}, f"{path}, line {call.lineno}"
 
 
 def test_models_are_read_without_their_own_code() -> None:
@@ -60,7 +67,7 @@ def test_models_are_read_without_their_own_code() -> None:
 
 
 def test_html_is_put_into_pages_where_it_was_made_and_nowhere_else() -> None:
-    """`sanitize=False` is for our own escaped headings; `innerHTML` in scripts is for what markdown.py has made."""
+    """`sanitize=False` is for our own escaped headings; scripts put in what markdown.py has made."""
     unchecked = {
         path for path in SOURCES for call in _calls(path) for keyword in call.keywords
         if keyword.arg == "sanitize" and ast.unparse(keyword.value) == "False"
@@ -68,7 +75,7 @@ def test_html_is_put_into_pages_where_it_was_made_and_nowhere_else() -> None:
     assert unchecked <= {"ui/theme.py"}
     for path in SCRIPTS:
         text = (ROOT / path).read_text(encoding="utf-8")
-        assert not [word for word in NO_SCRIPT if word in text], path
+        assert {word for word in NO_SCRIPT if word in text} <= RENDERED.get(path, set()), path
 
 
 def test_every_dependency_is_pinned() -> None:

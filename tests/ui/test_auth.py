@@ -117,14 +117,14 @@ async def test_strangers_elsewhere_lock_nobody_out_of_where_they_sign_in(auth: A
 
 def test_who_tries_on_waits_longer_and_longer() -> None:
     tries, waits = Tries(), []
-    for _ in range(3):
+    for _ in range(2):
+        for _ in range(5):
+            tries.begin("ada", "10.0.0.1")
         with pytest.raises(TooManyTries) as wait:
-            for _ in range(6):
-                tries.begin("ada", "10.0.0.1")
+            tries.begin("ada", "10.0.0.1")
         waits.append(wait.value.wait_s)
-        tries._limiter.clear(TRIES_HERE[len(waits) - 1], "ada", "10.0.0.1")  # as if that time had passed
-    assert waits == sorted(waits)
-    assert waits[0] <= 60 < waits[1]
+        tries._limiter.clear(TRIES_HERE[0], "ada", "10.0.0.1")  # as if a minute had passed
+    assert waits[0] <= 60 < waits[1] <= 600
 
 
 async def test_disabling_an_account_ends_its_sessions_and_tells_open_pages(auth: Auth, ada: User) -> None:
