@@ -46,6 +46,10 @@ class Settings(BaseSettings):
     public_url: Url = Field(
         "", description="Address that people use, when a proxy stands in front; https makes cookies Secure."
     )
+    allowed_hosts: str = Field(
+        "",
+        description="Further names by which the server may be addressed, such as a container's; separated by commas.",
+    )
     data_dir: Path = Field(Path("data"), description="Folder of the database and of the session secret.")
     database_url: str = Field("", description="SQLAlchemy URL; empty is SQLite in the data folder.")
     session_secret: SecretStr = Field(

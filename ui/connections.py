@@ -1,8 +1,9 @@
-"""Connections that ask for nothing, send slowly or never read: what ends them, and how many there may be.
+"""Connections that ask for nothing, send slowly or without end, or never read: what ends them, and how many there may be.
 
 uvicorn waits for ever for a first request and for the rest of a slow one, so that whoever opens connections and says
-nothing takes every file descriptor. Here each request has its time to arrive, an answer its time to be read, and where
-all places are taken the connection that has been silent longest makes room. Knows nothing of what is asked.
+nothing takes every file descriptor; and its parser keeps a header in memory however long it becomes. Here each request
+has its time and its room to arrive, an answer its time to be read, and where all places are taken the connection that has
+been silent longest makes room. Knows nothing of what is asked.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ from typing import Any, ClassVar
 from loguru import logger
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+LONGEST_HEAD = 64 * 1024  # bytes of address and headers together, or between two pieces of a body
 HEAD_S = 15.0  # for a request line with its headers, and for the first one to begin
 BODY_S, BODY_BYTES_PER_S = 30.0, 1000  # for a body, and what it has to bring for each second beyond that
 READ_S = 300.0  # a program that reads nothing of its answer for so long is gone
@@ -47,6 +49,7 @@ class Connection(HttpToolsProtocol):
 
     _since_s = 0.0  # when the body began to arrive, on the loop's clock
     _received = 0  # bytes of its body
+    _meaningless = 0  # bytes that came since the last one that meant something
     _unread: asyncio.TimerHandle | None = None
     _look: asyncio.TimerHandle | None = None
 
@@ -59,23 +62,31 @@ class Connection(HttpToolsProtocol):
         self._owes_a_request()
 
     def data_received(self, data: bytes) -> None:
+        self._meaningless += len(data)
         super().data_received(data)
+        if self._meaningless > LONGEST_HEAD and not self.transport.is_closing():
+            logger.warning("a connection is cut off: it sent {} bytes that mean nothing", self._meaningless)
+            self.send_400_response("The head of the request is too large.")
+            return
         between = self.cycle is None or self.cycle.response_complete
         if between and self not in self.silent and self in self.connections:  # uvicorn has let go of its own timer
             self._owes_a_request()
 
     def on_headers_complete(self) -> None:
         self._settled()
+        self._meaningless = 0
         self._since_s, self._received = self.loop.time(), 0
         self._look = self.loop.call_later(BODY_S, self._look_at_body)
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
+        self._meaningless = 0
         self._received += len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._settled()
+        self._meaningless = 0
         super().on_message_complete()
 
     def pause_writing(self) -> None:
@@ -134,7 +145,7 @@ class Connection(HttpToolsProtocol):
         return True
 
 
-def connection_class() -> type[Any]:
-    """What uvicorn shall serve connections with, by the room that this process has."""
+def serving(longest_message: int) -> dict[str, Any]:
+    """What uvicorn is told of connections, by the room that this process has; messages of sockets are bounded in bytes."""
     Connection.room = room_for_connections()
-    return Connection
+    return {"http": Connection, "ws_max_size": longest_message}

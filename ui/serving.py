@@ -32,7 +32,7 @@ BROKEN_S = 3.0  # so long pages and load balancers can read why, before a server
 
 async def prepare(desk: Desk) -> None:
     """What must be so before the first request: the first account or the link to it, and what administrators set."""
-    await desk.auth.open_setup(desk.settings.admin_password.get_secret_value())
+    await desk.auth.setup.open(desk.settings.admin_password.get_secret_value())
     for apply in (apply_stored_limits, apply_own_limits, apply_stored_intake, apply_stored_banner):
         await apply(desk)
 
@@ -58,9 +58,9 @@ class Life:
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, on_signal)
-        if self.desk.auth.setup_token:
+        if self.desk.auth.setup.token:
             with suppress(OSError):  # the disk of the log may be full, and nobody at the other end of a pipe
-                print(setup_link(self.desk.settings, self.desk.auth.setup_token), flush=True)
+                print(setup_link(self.desk.settings, self.desk.auth.setup.token), flush=True)
         background_tasks.create(self.desk.auth.keep_true(), name="sessions")
         background_tasks.create(self._retain(), name="retention")
         background_tasks.create(self._keep_minutes(), name="samples")
@@ -135,4 +135,4 @@ class Life:
 def setup_link(settings: Settings, token: str) -> str:
     host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host
     base = settings.public_url.rstrip("/") or f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
-    return f"\nMake the first account here (the link works once):\n\n    {base}/setup?token={token}\n"
+    return f"\nMake the first account here (the link works once, for a day):\n\n    {base}/setup?token={token}\n"

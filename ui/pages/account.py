@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from nicegui import ui
 
+from ui.access import ACTIONS
 from ui.accounts import MAX_NAME, password_trouble
 from ui.auth import TooManyTries
 from ui.components.account.defaults import Defaults
@@ -50,7 +51,7 @@ class AccountView:
         self._preferences()
         await Defaults(self.owner).build()
         await OwnTemplates(self.owner, shared=False).build()
-        if self.visitor.user.role == "admin":
+        if self.desk.auth.allowed(self.visitor, ACTIONS["template.share"]):
             await OwnTemplates(self.owner, shared=True).build()
         self._password()
         section(say("API keys"), say("A key lets a program ask in your name. It is shown once, when it is made."))

@@ -132,7 +132,7 @@ class Working:
         exchange = await self._exchange(args)
         targets = _targets(exchange) if exchange else {}
         kind = next((each for each in targets if each == args.get("kind")), None)
-        if exchange is None or kind is None or not self.reader.is_admin():
+        if exchange is None or kind is None or not self.reader.may(action):
             return
         target, reason = targets[kind], text_of(args, "reason", LONGEST_REASON).strip()
         if action == "review.hold":
@@ -188,7 +188,7 @@ class Working:
             final=exchange.status.final,
             sampling=sampling_fields(exchange),
             held=held,
-            holdable=list(targets) if self.reader.is_admin() else [],
+            holdable=list(targets) if self.reader.may("review.hold") else [],
             reruns=reruns,
         )
 
