@@ -33,7 +33,8 @@ import psutil
 from bench.page import Page
 from engine.types import Status, new_id
 from storage import Store
-from tests.server import API_KEY, SECRET, RunningServer, bearer, running_server
+from tests.databases import SECRET
+from tests.server import API_KEY, RunningServer, bearer, running_server
 from ui.seal import Seal
 
 RUNNING, WAITING = 20, 30

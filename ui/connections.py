@@ -1,9 +1,9 @@
-"""Connections that ask for nothing, send slowly or without end, or never read: what ends them, and how many there may be.
+"""Connections that ask for nothing, send slowly or without end, or never read: what ends them, and how many there are.
 
 uvicorn waits for ever for a first request and for the rest of a slow one, so that whoever opens connections and says
 nothing takes every file descriptor; and its parser keeps a header in memory however long it becomes. Here each request
-has its time and its room to arrive, an answer its time to be read, and where all places are taken the connection that has
-been silent longest makes room. Knows nothing of what is asked.
+has its time and its room to arrive, an answer its time to be read, and where all places are taken the connection that
+has been silent longest makes room. Knows nothing of what is asked.
 """
 
 import asyncio
@@ -146,6 +146,6 @@ class Connection(HttpToolsProtocol):
 
 
 def serving(longest_message: int) -> dict[str, Any]:
-    """What uvicorn is told of connections, by the room that this process has; messages of sockets are bounded in bytes."""
+    """What uvicorn is told of connections, by the room that this process has; `longest_message` in bytes."""
     Connection.room = room_for_connections()
     return {"http": Connection, "ws_max_size": longest_message}

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.engine.kit import UnrulyBackend
 from tests.ui.desks import started_again
 from ui.desk import Desk
 from ui.limits import OPTION, LiveLimits, apply_stored_limits, bounds, keep_limits, limits_now, limits_of, reset_limits
@@ -45,7 +46,9 @@ async def test_stored_nonsense_leaves_the_settings_in_force(desk: Desk, stored: 
 
 
 async def test_no_more_may_run_than_the_backend_can_carry(desk: Desk) -> None:
-    desk.service.backend.capacity = 4
+    backend = desk.service.backend
+    assert isinstance(backend, UnrulyBackend)
+    backend.capacity = 4
     assert bounds(desk.service)["concurrent"] == (1, 4)
     await keep_limits(desk, LiveLimits(50, 0, 2, 99))
     assert limits_now(desk.service).concurrent == 4

@@ -12,14 +12,14 @@ from nicegui import app
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from ui.accounts import MIN_LENGTH, name_trouble, password_trouble
+from ui.accounts import name_trouble, password_trouble
 from ui.auth import SignInFailed, TooManyTries
 from ui.desk import Desk
 from ui.forms import banner, document, field, hidden, notice, read_form
 from ui.guard import COOKIE, own_path
 from ui.i18n import LANGUAGES, Language, language, preferred
 from ui.invitations import accept, invitation
-from ui.passwords import TooManyHashes
+from ui.passwords import MIN_LENGTH, TooManyHashes
 
 if TYPE_CHECKING:
     from storage.records import Invite
