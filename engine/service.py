@@ -59,6 +59,7 @@ class ChatService:
         self.recent: deque[Outcome] = deque(maxlen=RECENT)
         self.refused: Counter[str] = Counter()  # by error code
         self.on_outcome: list[Callable[[Outcome], None]] = []  # told of every request that has ended, once
+        self.on_loaded: Callable[[Backend], None] = lambda backend: None  # told of every backend that is ready
         self.generated_tokens = 0
         self.load_s: float | None = None  # how long the model took to load, and of that its warming up
         self.warm_up_s: float | None = None
@@ -98,6 +99,7 @@ class ChatService:
         self.intake.loaded()
         self.change_limits(self._wished)  # the capacity is known only now
         logger.info("ready: {} ({})", self.backend.model, self.backend.reason)
+        self.on_loaded(self.backend)
         return None
 
     def use(self, backend: Backend) -> None:
@@ -130,10 +132,6 @@ class ChatService:
     def running(self) -> list[Job]:
         """Those that have a place to run."""
         return [job for ticket, job in self._tickets.items() if ticket.admitted_at is not None]
-
-    @property
-    def loading(self) -> Progress:
-        return self.intake.loading
 
     def state(self) -> tuple[State, str]:
         """Where the service stands, and the reason in one sentence where it is not ready."""

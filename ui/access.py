@@ -90,6 +90,7 @@ ROUTES: Mapping[str, Rule] = {
     "GET /admin/history": ADMINISTRATORS,
     "GET /admin/history.csv": ADMINISTRATORS,
     "GET /admin/people": ADMINISTRATORS,
+    "GET /admin/model": ADMINISTRATORS,
     "GET /admin/audit": ADMINISTRATORS,
     "GET /admin/audit/export": ADMINISTRATORS,
     "GET /docs": PEOPLE,

@@ -14,7 +14,7 @@ from loguru import logger
 from nicegui import app, background_tasks
 from nicegui.server import Server
 
-from engine.backends import MayBreak
+from engine.backends import Backend, MayBreak
 from engine.errors import AccessEnded
 from engine.settings import Settings
 from engine.types import Status
@@ -41,6 +41,7 @@ class Life:
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
         self.broken = ""  # why the server ended, if its engine did
+        self._watching: asyncio.Task[None] | None = None
         self._starting: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
 
@@ -65,16 +66,20 @@ class Life:
         background_tasks.create(self._retain(), name="retention")
         background_tasks.create(self._keep_minutes(), name="samples")
         await self.desk.monitor.start()
+        self.desk.service.on_loaded = self._watch
         await self.desk.service.start()
-        background_tasks.create(self._end_when_broken(), name="broken engine")
 
-    async def _end_when_broken(self) -> None:
-        backend = self.desk.service.backend
-        if isinstance(backend, MayBreak) and self.desk.service.state()[0] not in ("loading", "failed"):
-            self.broken = await backend.broken()
-            logger.critical("the server ends with its engine: {}", self.broken)
-            await asyncio.sleep(BROKEN_S)
-            self._stop_soon()
+    def _watch(self, backend: Backend) -> None:
+        if self._watching:
+            self._watching.cancel()  # of a backend that was replaced
+        if isinstance(backend, MayBreak):
+            self._watching = background_tasks.create(self._end_when_broken(backend), name="broken engine")
+
+    async def _end_when_broken(self, backend: MayBreak) -> None:
+        self.broken = await backend.broken()
+        logger.critical("the server ends with its engine: {}", self.broken)
+        await asyncio.sleep(BROKEN_S)
+        self._stop_soon()
 
     def _stop_soon(self) -> None:
         if self._stopping is None:
