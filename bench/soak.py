@@ -69,7 +69,7 @@ class Soak:
         return f"nonce{new_id()}"
 
     def question(self, word: str) -> str:
-        return "soak\n" + f"{word} " * self.dice.choice((1, 5, 20, 60))
+        return "\n".join(["soak", " ".join([word] * self.dice.choice((1, 5, 20, 60)))])
 
     def check(self, seen: str, own: set[str]) -> None:
         """Every word in a text is the reader's own."""
@@ -203,7 +203,7 @@ def check_log(server: RunningServer, soak: Soak) -> str:
             statuses[status] += 1
             logged.update(set(WORD.findall(prompt)))
             assert f"You said: {prompt}".startswith(answer), f"another's answer below {prompt[:50]!r}"
-            assert status != "done" or answer == f"You said: {prompt}".rstrip() or prompt == "x", answer
+            assert status != "done" or answer == f"You said: {prompt}", answer
         assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     assert set(statuses) <= ENDED, f"left unfinished: {statuses}"
     assert not (missing := soak.taken - logged.keys()), f"{len(missing)} questions that were taken are not in the log"

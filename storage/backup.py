@@ -90,7 +90,7 @@ def _reading(file: Path) -> sqlite3.Connection:
 
 def _set_aside(target: Path) -> Path:
     """Give the database a second name that it keeps, with what its log still holds written into it."""
-    kept = target.with_name(f"{target.name}.before-{datetime.now():%Y%m%d-%H%M%S}")
+    kept = target.with_name(f"{target.name}.before-{datetime.now():%Y%m%d-%H%M%S-%f}")
     # A damaged one may be why another is put in its place.
     with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(target, timeout=10)) as database:
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
