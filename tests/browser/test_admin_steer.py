@@ -81,7 +81,7 @@ def test_another_model_is_loaded_or_the_earlier_one_again(office: RunningServer,
     expect(row(admin, "bob")).to_contain_text("waiting")
 
     button(models, "Load…: second").click()
-    for effect in ("Running: 1. They get 1 s to finish", "Waiting: 1. They go on waiting", "scripted is loaded again"):
+    for effect in ("Running: 1. They get 1 s to finish", "Waiting: 1. They go on waiting", "auto is loaded again"):
         expect(models.get_by_role("dialog")).to_contain_text(effect)
     expect(row(admin, "bob")).to_contain_text("waiting")  # a preview changes nothing
     button(models, "Load it").click()
