@@ -81,11 +81,12 @@ def test_another_model_is_loaded_or_the_earlier_one_again(office: RunningServer,
     expect(row(admin, "bob")).to_contain_text("waiting")
 
     button(models, "Load…: second").click()
-    for effect in ("Running: 1. They get 1 s to finish", "Waiting: 1. They go on waiting", "scripted is loaded again"):
+    for effect in ("Running: 1. They get 1 s to finish", "Waiting: 1. They go on waiting", "auto is loaded again"):
         expect(models.get_by_role("dialog")).to_contain_text(effect)
     expect(row(admin, "bob")).to_contain_text("waiting")  # a preview changes nothing
     button(models, "Load it").click()
-    expect(ada.get_by_text("Another model was loaded before this answer was finished.")).to_be_visible()
+    stopped = "Another model was loaded before this answer was finished."
+    expect(ada.get_by_text(stopped, exact=True)).to_be_visible()
     expect(bob.locator(".turn").last).to_contain_text("You said: hello from bob")
     expect(row(models, "second")).to_contain_text("answers")
     assert asked(office).json()["model"] == "second"
