@@ -37,7 +37,7 @@ from tests.databases import SECRET
 from tests.server import API_KEY, RunningServer, bearer, running_server
 from ui.seal import Seal
 
-RUNNING, WAITING = 20, 30
+CROWD = 30  # pages and programs for each place to run, and for each to wait: more than twice what is answered
 WORD = re.compile(r"nonce[0-9a-f]{32}")
 ENDED = {str(status) for status in Status if status.final}
 CHAT = "/v1/chat/completions"
@@ -223,8 +223,8 @@ def run(minutes: float, pages: int, programs: int) -> tuple[dict[str, float], st
     """Soak a server of its own: the figures, and what happened in words. Raises AssertionError for what may not be."""
     seconds = minutes * 60
     settings: dict[str, Any] = {
-        "max_concurrent_requests": RUNNING,
-        "max_waiting_requests": WAITING,
+        "max_concurrent_requests": max(2, (pages + programs) // CROWD),
+        "max_waiting_requests": max(2, (pages + programs) // CROWD),
         "max_requests_per_user": 1000,
         "drain_s": 30,
     }
@@ -239,6 +239,7 @@ def run(minutes: float, pages: int, programs: int) -> tuple[dict[str, float], st
             at_rest(server)
             log = check_log(server, soak)
             assert not soak.faults, soak.faults[:5]
+            assert refused, "nobody was refused: this was no load beyond the capacity"
             assert "Traceback" not in (said := server.output()), said[said.index("Traceback") - 500 :][:3000]
             figures = {
                 "/livez, at most, s": max(alive),
