@@ -58,8 +58,9 @@ def server() -> Iterator[RunningServer]:
 def office() -> Iterator[RunningServer]:
     """A server with one running place and other models, and people beside `admin`, all with the same password."""
     people: dict[str, UserRole] = {"ada": "staff", "bob": "staff", "eve": "staff", "rita": "reviewer", "chief": "admin"}
-    given = {"max_concurrent_requests": 1, "max_new_tokens": 4000, "models": "second,missing", "drain_s": 1}
-    with running_server(accounts=people, **given) as running:
+    with running_server(
+        accounts=people, max_concurrent_requests=1, max_new_tokens=4000, models="second,missing", drain_s=1
+    ) as running:
         yield running
 
 
