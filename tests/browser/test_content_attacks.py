@@ -18,8 +18,9 @@ from storage import Store
 from storage.records import User
 from tests.browser.conftest import Visit
 from tests.browser.log import write_log
+from tests.databases import in_a_thread
 from tests.payloads import EVIL, PAYLOADS
-from tests.server import RunningServer, in_a_thread, running_server
+from tests.server import RunningServer, running_server
 from tests.ui.exchanges import exchange
 
 pytestmark = pytest.mark.browser
