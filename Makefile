@@ -4,9 +4,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
+MINUTES ?= 30
 BIN := $(VENV)/bin
 
-.PHONY: help run test check lint format model screenshots bench docs clean
+.PHONY: help run test check lint format model screenshots bench soak docs clean
 
 help:
 	@echo "make run          set up, get a model and serve on http://127.0.0.1:8080"
@@ -15,7 +16,8 @@ help:
 	@echo "make format       format the code and mend what lint can mend"
 	@echo "make model        get the model now instead of at the first start"
 	@echo "make screenshots  take docs/screenshots again (needs Chromium)"
-	@echo "make bench        measure against other servers (an hour on two cores; nothing else may run)"
+	@echo "make bench        measure against other servers (hours on two cores; nothing else may run)"
+	@echo "make soak         load at twice the capacity for half an hour: pages and programs; MINUTES=5 is shorter"
 	@echo "make docs         write docs/settings.md and the list in docs/structure.md again"
 	@echo "make clean        remove the virtual environment and the tools' caches; data and models stay"
 
@@ -47,6 +49,9 @@ screenshots: $(VENV)/.development
 
 bench: $(VENV)/.development
 	$(BIN)/python -m bench.compare
+
+soak: $(VENV)/.development
+	$(BIN)/python -m bench.soak --minutes $(MINUTES)
 
 docs: $(VENV)/.runtime
 	$(BIN)/python -m engine.settings

@@ -9,7 +9,12 @@ for number in (signal.SIGINT, signal.SIGTERM):  # until the server runs there is
     signal.signal(number, lambda *_: sys.exit(0))
 gc.disable()  # what is imported stays; looking for garbage among it takes a seventh of the start
 
+for name in ("aiohttp", "requests"):  # python-socketio imports them, where it can, for clients; a server has none
+    sys.modules[name] = None  # type: ignore[assignment]  # as if it were not installed
 from nicegui import app, ui
+
+for name in ("aiohttp", "requests"):
+    del sys.modules[name]
 
 from engine.backends import create_backend
 from engine.monitor import Monitor
@@ -17,8 +22,10 @@ from engine.service import ChatService
 from engine.settings import Settings, load
 from storage import Store
 from storage.errors import StorageError
+from ui.access import without_rule
 from ui.api.all import register as register_api
 from ui.auth import Auth
+from ui.connections import serving
 from ui.desk import Desk
 from ui.entry import Entry
 from ui.guard import Guard
@@ -30,6 +37,7 @@ from ui.starting import check_address, data_folder
 from ui.static_files import STATIC
 
 VERSION = "0.1.0"
+LONGEST_MESSAGE = 8 * 1024 * 1024  # bytes on a socket; the largest request, and room to say that it is too large
 SHUTDOWN_S = 5  # for connections that are still open when every answer has ended
 
 
@@ -43,6 +51,8 @@ def build(settings: Settings) -> Desk:
     for page in (login, account, chat, review, admin):
         page.register(desk)
     register_api(desk, VERSION)  # after the pages: POST / would be lost to a page at the same path
+    if unknown := without_rule(app.routes):
+        sys.exit(f"No rule says who may use {', '.join(unknown)}; ui/access.py is the place for it.")
     return desk
 
 
@@ -67,11 +77,12 @@ def main() -> None:
 
 
 def serve(desk: Desk) -> None:
-    """Answer until a signal comes."""
+    """Answer until a signal comes, or until the engine is broken for good: then end as a failure, with the reason."""
     guard_sockets(desk.auth)
     app.add_middleware(Guard, auth=desk.auth, settings=desk.settings)
-    app.add_middleware(Entry)
-    Life(desk).register()
+    app.add_middleware(Entry, secure=desk.settings.public_url.startswith("https://"))
+    life = Life(desk)
+    life.register()
     ui.run(
         host=desk.settings.host,
         port=desk.settings.port,
@@ -88,7 +99,10 @@ def serve(desk: Desk) -> None:
         timeout_graceful_shutdown=SHUTDOWN_S,
         access_log=False,
         server_header=False,
+        **serving(LONGEST_MESSAGE),
     )
+    if life.broken:
+        sys.exit(life.broken)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""Qdesk beside its peers on the same weights: closed loop over HTTP, warm, distinct prompts, median of several rounds.
+"""Qdesk beside its peers on the same weights: closed loop, warm, distinct prompts, median of several rounds.
 
-    python -m bench.compare                                  all of it: about an hour on two cores
+    python -m bench.compare                                  all of it; says at the start about how long: on two cores
+                                                             hours, nearly all of them for the naive peer
     python -m bench.compare --streams 1 8 --tokens 64 --rounds 1 --only qdesk naive
+    python -m bench.compare --peer vllm=http://127.0.0.1:8000/v1
 
 Prints a table and writes it, with every figure, to bench/results/. Compare columns of one run: absolute figures move
 with the machine. A peer that is not installed is reported as left out. Run it with nothing else going on.
@@ -9,40 +11,73 @@ with the machine. A peer that is not installed is reported as left out. Run it w
 
 import argparse
 import asyncio
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+import importlib.util
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
+from functools import partial
+
+import httpx
 
 from bench import servers
 from bench.linears import limits
 from bench.load import Figures, Target, measure, median
 from bench.report import save
-from bench.weights import packaged_folder
+from bench.weights import packaged_folder, packaged_gguf
 
-RESULTS = Path(__file__).parent / "results"
-Server = Callable[[], AbstractContextManager[Target]]
+SPEEDS = {  # tokens/s to expect of 1 and of 16 streams on two cores with AVX2, only to say how long it will take
+    "qdesk": (10.0, 60.0),
+    "qdesk, page's jobs": (10.0, 60.0),
+    "naive": (1.2, 0.9),
+    "transformers serve": (1.7, 7.5),
+    "llama-cpp-python": (15.0, 15.0),
+}
+START_S = 30.0  # for a server to come up
+Rows = list[Figures | None]  # by load; None where the peer does not take part
 
 
 def main() -> None:
     asked = _arguments()
     began = datetime.now(UTC)
-    peers: dict[str, Server] = {
-        "qdesk": servers.qdesk,
-        "naive": lambda: servers.naive(packaged_folder()),
-        "transformers serve": lambda: servers.transformers_serve(packaged_folder()),
-    }
-    figures: dict[str, list[Figures]] = {}
+    peers = _peers(asked)
+    print(f"about {_expected_s(asked, peers) / 60:.0f} minutes on two cores with AVX2", flush=True)
+    figures: dict[str, Rows] = {}
     left_out: dict[str, str] = {}
-    for name in asked.only or peers:
+    for name, work in peers.items():
         try:
-            with peers[name]() as target:
-                figures[name] = [_load(target, n, tokens, asked.rounds) for n, tokens in _loads(asked)]
+            figures[name] = work()
         except servers.NotHere as reason:
             left_out[name] = str(reason)
+        except Exception as error:
+            left_out[name] = f"failed: {str(error)[-400:]}"
+            print(f"  {name}: {error}", flush=True)
     table = _table(asked, figures, limits(asked.streams), left_out)
-    save(began, table, {name: [asdict(found) for found in rows] for name, rows in figures.items()})
+    every = {name: [found and asdict(found) for found in rows] for name, rows in figures.items()}
+    save(began, table, {"peers": every, "left out": left_out})
+
+
+def _peers(asked: argparse.Namespace) -> dict[str, Callable[[], Rows]]:
+    ways: dict[str, Callable[[], Rows]] = {
+        "qdesk": partial(_over_http, asked, servers.qdesk),
+        "qdesk, page's jobs": partial(_page_jobs, asked),
+        "naive": partial(_over_http, asked, lambda: servers.naive(packaged_folder())),
+        "transformers serve": partial(_over_http, asked, lambda: servers.transformers_serve(packaged_folder())),
+        "llama-cpp-python": partial(_llama, asked),
+    }
+    chosen = {name: way for name, way in ways.items() if name in (asked.only or SPEEDS)}
+    for named in asked.peer:
+        name, _, url = named.partition("=")
+        chosen[name] = partial(_over_http, asked, partial(_of_another, url))
+    return chosen
+
+
+def _over_http(asked: argparse.Namespace, server: Callable[[], AbstractContextManager[Target]]) -> Rows:
+    with server() as target:
+        return [_load(target, streams, tokens, asked.rounds) for streams, tokens in _loads(asked)]
 
 
 def _load(target: Target, streams: int, tokens: int, rounds: int) -> Figures:
@@ -52,20 +87,66 @@ def _load(target: Target, streams: int, tokens: int, rounds: int) -> Figures:
     return median(found)
 
 
+def _page_jobs(asked: argparse.Namespace) -> Rows:
+    return [
+        median(rounds) for rounds in _in_a_process(asked, "-m", "bench.jobs", "--streams", *map(str, asked.streams))
+    ]
+
+
+def _llama(asked: argparse.Namespace) -> Rows:
+    if importlib.util.find_spec("llama_cpp") is None:
+        raise servers.NotHere("pip install llama-cpp-python, which needs a C++ compiler and a quarter of an hour")
+    alone = dict(zip(asked.tokens, _in_a_process(asked, "bench/peers/llama.py", str(packaged_gguf())), strict=True))
+    return [median(alone[tokens]) if streams == 1 else None for streams, tokens in _loads(asked)]
+
+
+def _in_a_process(asked: argparse.Namespace, *program: str) -> list[list[Figures]]:
+    """The figures that a program prints as JSON on its last line, by load and round."""
+    command = [sys.executable, *program, "--tokens", *map(str, asked.tokens), "--rounds", str(asked.rounds)]
+    done = subprocess.run(command, cwd=servers.ROOT, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr[-400:])
+    found = [[Figures(**one) for one in rounds] for rounds in json.loads(done.stdout.splitlines()[-1])]
+    for rounds in found:
+        print(f"  {program[-1]} {rounds[0].streams} streams: {median(rounds).tokens_per_s:.1f} tokens/s", flush=True)
+    return found
+
+
+def _of_another(url: str) -> AbstractContextManager[Target]:
+    """A server that runs already, with the first model that it says it has."""
+    name: str = httpx.get(f"{url}/models").json()["data"][0]["id"]
+    return nullcontext(Target(url, model=name))
+
+
 def _loads(asked: argparse.Namespace) -> list[tuple[int, int]]:
     return [(streams, tokens) for tokens in asked.tokens for streams in asked.streams]
 
 
+def _expected_s(asked: argparse.Namespace, peers: Iterable[str]) -> float:
+    """Roughly, by SPEEDS and the starts."""
+    seconds = 0.0
+    for name in peers:
+        one, sixteen = SPEEDS.get(name, SPEEDS["qdesk"])
+        for streams, tokens in _loads(asked):
+            speed = one + (sixteen - one) * (streams - 1) / 15
+            seconds += streams * (tokens * asked.rounds + 8) / speed
+    return seconds + START_S * len(list(peers))
+
+
 def _table(
-    asked: argparse.Namespace, figures: dict[str, list[Figures]], limit: dict[int, float], left_out: dict[str, str]
+    asked: argparse.Namespace, figures: dict[str, Rows], limit: dict[int, float], left_out: dict[str, str]
 ) -> str:
     """Tokens per second over all streams, with the median time to first token in seconds."""
     lines = [f"| streams x tokens | {' | '.join(figures)} | the linears alone |", "|---" * (len(figures) + 2) + "|"]
     for row, (streams, tokens) in enumerate(_loads(asked)):
-        cells = [f"{found[row].tokens_per_s:.1f} ({found[row].ttft_median_s:.2f} s)" for found in figures.values()]
+        cells = [_cell(rows[row]) for rows in figures.values()]
         lines.append(f"| {streams} x {tokens} | {' | '.join(cells)} | {limit[streams]:.1f} |")
     lines += [f"\nLeft out: {name} ({reason})." for name, reason in left_out.items()]
     return "\n".join(lines)
+
+
+def _cell(found: Figures | None) -> str:
+    return f"{found.tokens_per_s:.1f} ({found.ttft_median_s:.2f} s)" if found else ""
 
 
 def _arguments() -> argparse.Namespace:
@@ -73,7 +154,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--streams", type=int, nargs="+", default=[1, 4, 8, 16])
     parser.add_argument("--tokens", type=int, nargs="+", default=[64, 256])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", nargs="+", choices=["qdesk", "naive", "transformers serve"])
+    parser.add_argument("--only", nargs="+", choices=SPEEDS)
+    parser.add_argument("--peer", action="append", default=[], metavar="NAME=URL", help="another server, up to its /v1")
     return parser.parse_args()
 
 

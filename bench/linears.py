@@ -22,7 +22,7 @@ def load_model() -> Qwen2:
     torch.set_num_threads(settings.threads or physical_cores())
     source = weights.resolve(settings, lambda _: None)
     folder = ready_folder(source, "nf4", settings.models_dir, CPU, lambda _: None)
-    return Qwen2(folder, CPU, unpack=not has_kernel(CPU))
+    return Qwen2.read(folder, CPU, unpack=not has_kernel(CPU))
 
 
 def limits(rows: list[int]) -> dict[int, float]:

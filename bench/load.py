@@ -52,6 +52,7 @@ class Target:
     model: str = "default"
     key: str = ""
     extra: tuple[tuple[str, Any], ...] = ()
+    pid: int = 0  # of its process, where it was started here
 
 
 async def measure(target: Target, *, streams: int, tokens: int) -> Figures:

@@ -52,9 +52,9 @@ class Engine:
     def words(self, tokens: int) -> str:
         """Fresh text of about so many tokens, that nothing else begins with."""
         text = ""
-        while self.backend.count_tokens([Message("user", text)]) < tokens:
+        while len(self.backend.tokenize([Message("text", text + ".")])) <= tokens:
             text += " ".join(self._random.choice(WORDS) for _ in range(max(1, tokens // 40))) + " "
-        return text
+        return self.backend.detokenize(self.backend.tokenize([Message("text", text)])[:tokens]).strip("\ufffd")
 
     async def ask(self, messages: Sequence[Message], max_tokens: int, asked: Asked | None = None) -> Asked:
         asked = asked or Asked()

@@ -30,19 +30,20 @@ class NotHere(Exception):
 
 
 @contextmanager
-def qdesk() -> Iterator[Target]:
-    """This checkout, as `make run` serves it."""
+def qdesk(model: str = "packaged", **more: str) -> Iterator[Target]:
+    """This checkout, as `make run` serves it; `more` are settings by their names in the environment."""
     with tempfile.TemporaryDirectory() as data:
         port, key = _free_port(), "sk-bench"
         settings = {
             "QDESK_PORT": str(port),
             "QDESK_DATA_DIR": data,
-            "QDESK_MODEL": "packaged",
+            "QDESK_MODEL": model,
             "QDESK_API_KEY": key,
             "QDESK_MAX_CONCURRENT_REQUESTS": str(STREAMS),
+            **more,
         }
-        with _process([sys.executable, "main.py"], f"http://127.0.0.1:{port}/readyz", settings):
-            yield Target(f"http://127.0.0.1:{port}/v1", key=key, extra=ENDLESS)
+        with _process([sys.executable, "main.py"], f"http://127.0.0.1:{port}/readyz", settings) as pid:
+            yield Target(f"http://127.0.0.1:{port}/v1", key=key, extra=ENDLESS, pid=pid)
 
 
 @contextmanager
@@ -67,12 +68,13 @@ def transformers_serve(folder: Path) -> Iterator[Target]:
 
 
 @contextmanager
-def _process(command: list[str], ready: str, environment: Mapping[str, str] | None = None) -> Iterator[None]:
+def _process(command: list[str], ready: str, environment: Mapping[str, str] | None = None) -> Iterator[int]:
+    """Run a server; the block gets its process's id once it is ready."""
     with tempfile.TemporaryFile("w+") as log:
         server = subprocess.Popen(command, cwd=ROOT, env=os.environ | (environment or {}), stdout=log, stderr=log)
         try:
             _await(server, ready)
-            yield
+            yield server.pid
         except RuntimeError as error:
             log.seek(0)
             raise RuntimeError(f"{error}\n{log.read()[-3000:]}") from error

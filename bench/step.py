@@ -12,8 +12,8 @@ import torch
 
 from bench.linears import CPU, load_model, step_s
 from bench.report import save
+from engine.backends.qwen2.attention import Piece
 from engine.backends.qwen2.kvcache import KVCache
-from engine.backends.qwen2.model import Piece
 
 ROUNDS, CONTEXT, PIECE = 7, 200, 256
 

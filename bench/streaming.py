@@ -9,13 +9,12 @@ A ratio of 1 means that a token of the long answer costs what one of the short a
 import argparse
 import itertools
 import re
-import shutil
-import sys
 import time
 from dataclasses import dataclass
 
-from playwright.sync_api import CDPSession, Page, sync_playwright
+from playwright.sync_api import CDPSession, Page
 
+from tests.chromium import running_chromium
 from tests.server import PASSWORD, RunningServer, running_server
 from ui.components.markdown import MarkdownStream
 
@@ -150,10 +149,9 @@ def _work(devtools: CDPSession) -> float:
     return float(sum(metrics[name] for name in WORK))
 
 
-def measure_browser(server: RunningServer, chromium: str) -> None:
+def measure_browser(server: RunningServer) -> None:
     print(f"In the browser, {SHORT} and {LONG} tokens at fifty a second")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+    with running_chromium() as browser:
         page = browser.new_page(base_url=server.url)
         page.goto("/login")
         page.fill("input[name=name]", "admin")
@@ -170,7 +168,6 @@ def measure_browser(server: RunningServer, chromium: str) -> None:
             costs.append(in_the_browser(page, devtools, mixed(tokens)))
         compare("everything mixed", *costs)
         compare_updates(*costs)
-        browser.close()
 
 
 def main() -> None:
@@ -178,11 +175,9 @@ def main() -> None:
     options.add_argument("--server", action="store_true", help="only what the server computes")
     only_server = options.parse_args().server
     measure_server()
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if only_server or not chromium:
-        sys.exit(None if only_server else "No Chromium is found; on Debian: apt-get install chromium fonts-noto-cjk")
-    with running_server(max_context_tokens=32_768, max_new_tokens=2 * LONG) as server:
-        measure_browser(server, chromium)
+    if not only_server:
+        with running_server(max_context_tokens=32_768, max_new_tokens=2 * LONG) as server:
+            measure_browser(server)
 
 
 if __name__ == "__main__":

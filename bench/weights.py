@@ -24,5 +24,11 @@ def packaged_folder() -> Path:
     return folder
 
 
+def packaged_gguf() -> Path:
+    """The GGUF file itself."""
+    source = weights.resolve(Settings(model="packaged"), _quiet)
+    return source.folder / str(source.gguf_file)
+
+
 def _quiet(progress: Progress) -> None:
     """The servers show progress themselves."""

@@ -47,6 +47,7 @@ class Gate:
     lines: dict[str, deque[Ticket]] = field(default_factory=dict)  # by person, the next turn first
     own_limits: dict[str, int] = field(default_factory=dict)  # of persons for whom per_person does not hold
     duration_s: float | None = None  # moving average of how long a request runs; None until one has ended
+    held: bool = False  # nobody is let in: who comes waits
 
     @property
     def waiting(self) -> int:
@@ -70,7 +71,7 @@ class Gate:
                 f"One person may have {most} running and waiting at once; wait until one has ended.",
                 retry_after_s=next(self.waits(now)) or 1,
             )
-        if len(self.running) >= self.limits.concurrent and self.waiting >= self.limits.waiting:
+        if (self.held or len(self.running) >= self.limits.concurrent) and self.waiting >= self.limits.waiting:
             raise QueueFull(
                 "Every place is taken, running and waiting; try again later.",
                 retry_after_s=next(self.waits(now)) or 1,
@@ -101,6 +102,11 @@ class Gate:
         self.limits = limits
         return self._admit(now)
 
+    def hold(self, held: bool, now: float) -> list[Ticket]:
+        """Let nobody in, or everybody as before; return who may run now. Whoever runs goes on running."""
+        self.held = held
+        return self._admit(now)
+
     def move_to_front(self, ticket: Ticket) -> None:
         """Make this waiting ticket the next to run; one that runs already, or has left, stays as it is."""
         if ticket.left or ticket in self.running:
@@ -117,12 +123,12 @@ class Gate:
             yield from (line[turn] for line in rounds if turn < len(line))
 
     def waits(self, now: float) -> Iterator[float | None]:
-        """Seconds until the first in `order` runs, the second, and so on without end; None while nothing is measured.
+        """Seconds until the first in `order` runs, the second, and so on without end; None while nobody can know.
 
         Plays the queue forward: each place becomes free when its request has run for the mean duration.
         """
         duration = self.duration_s
-        while duration is None:
+        while duration is None or self.held:
             yield None
         free_at = sorted(max(0.0, duration - (now - (t.admitted_at or 0.0))) for t in self.running)
         # After the limit was lowered more run than may: the first of them to end make room for nobody.
@@ -133,7 +139,7 @@ class Gate:
 
     def _admit(self, now: float) -> list[Ticket]:
         admitted = []
-        while self.lines and len(self.running) < self.limits.concurrent:
+        while self.lines and not self.held and len(self.running) < self.limits.concurrent:
             ticket = next(iter(self.lines.values()))[0]
             self._take_from_line(ticket)
             if ticket.line in self.lines:  # this person has had a turn: behind everybody else

@@ -35,9 +35,9 @@ class Intake:
         self.mode: Mode = "open"
         self.note = ""  # an administrator's words for those who are refused
         self.stall = ""  # why the work that is in flight does not move, in one sentence
-        self._settings, self._backend, self._recorder = settings, backend, recorder
+        self.backend, self._settings, self._recorder = backend, settings, recorder
         self._life: Literal["loading", "ready", "failed", "stopping"] = "loading"
-        self._failure = ""
+        self.failure = ""  # why there is no model, in one sentence
 
     # --- for the service ---
 
@@ -52,11 +52,18 @@ class Intake:
         if self._life == "loading":
             self._life = "ready"
 
-    def fail(self, reason: str, error: Exception | None = None) -> None:
+    def load_again(self) -> bool:
+        """Another model takes the place of the one there was. False: the server goes down, so leave it."""
+        if self._life == "stopping":
+            return False
+        self._life, self.failure, self.loading = "loading", "", Progress("starting")
+        return True
+
+    def fail(self, reason: str, error: BaseException | None = None) -> None:
         """The model could not be loaded; one that was stopped while it loaded is no failure."""
         if self._life == "loading":
             logger.opt(exception=error).error("{}", reason)
-            self._life, self._failure = "failed", reason
+            self._life, self.failure = "failed", reason
 
     def close(self) -> None:
         """The server goes down; there is no way back."""
@@ -86,7 +93,7 @@ class Intake:
             case "stopping":
                 reason = "The server is going down; it takes no new requests."
                 return NotReady(reason, code="draining", retry_after_s=self._settings.drain_s)
-        if reason := self._failure or self._backend.health() or "":
+        if reason := self.failure or self.backend.health() or "":
             return NotReady(reason, code="engine_failed")
         if self._settings.on_log_failure == "refuse" and (reason := self._recorder.health() or ""):
             return NotReady(f"The log cannot be written, so nothing is answered: {reason}", code="log_failed")

@@ -47,6 +47,7 @@ class Outcome:
     total_s: float
     completion_tokens: int
     prompt_tokens: int = 0
+    cached_tokens: int = 0  # of these, read from the prefix cache
     finish_reason: FinishReason | None = None
     gaps: Sketch = field(default_factory=Sketch)  # between tokens
 
@@ -153,6 +154,10 @@ class Job:
             self.position, self.expected_wait_s = position, expected_wait_s
             self._notify()
 
+    def put_to(self, request: ChatRequest, *, model: str, quantization: str) -> None:
+        """Another model than the one it waited for answers it, and this is the request as it fits there."""
+        self.request, self.model, self.quantization = request, model, quantization
+
     def run(self) -> None:
         self.status, self.started_s = Status.RUNNING, self.age_s
         self.position = self.expected_wait_s = None
@@ -232,6 +237,7 @@ class Job:
             total_s=self.age_s,
             completion_tokens=self.completion_tokens,
             prompt_tokens=self.prompt_tokens,
+            cached_tokens=self.cached_tokens,
             finish_reason=self.finish_reason,
             gaps=self.gaps,
         )

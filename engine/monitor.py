@@ -27,6 +27,7 @@ from engine.stalls import StallWatch
 from engine.types import Status
 
 EVERY_S = 1.0
+LAG_EVERY_S = 0.1
 WINDOW_S = 15 * 60
 
 
@@ -40,7 +41,7 @@ class Sample:
     tokens: int  # generated since the start
     tokens_per_s: float  # since the sample before
     refused: Mapping[str, int]  # since the start, by error code
-    lag_s: float  # how late the event loop came to take this sample
+    lag_s: float  # the latest that the event loop came to a call since the sample before
     hardware: Hardware | None  # None until the first reading
 
 
@@ -78,7 +79,12 @@ class Monitor:
         self._read = read
         self._hardware: Hardware | None = None
         self._watchers: set[Watcher] = set()
-        self._sampler: asyncio.Task[None] | None = None
+        self.on_lag: list[
+            Callable[[float], None]
+        ] = []  # told every LAG_EVERY_S how late the event loop came, in seconds
+        self._lag_s = 0.0  # the most since the last sample
+        self._sampled_s = 0.0  # when the last sample was taken, time.monotonic()
+        self._tasks: list[asyncio.Task[None]] = []
         self._stopping = threading.Event()
         self._figures: tuple[Sample, Figures] | None = None
         self.sample()  # so that there is always one
@@ -87,16 +93,19 @@ class Monitor:
         """Take a sample every second from now on."""
         self._stopping.clear()
         threading.Thread(target=self._read_hardware, name="hardware", daemon=True).start()
-        self._sampler = asyncio.create_task(self._keep_sampling(), name="monitor")
+        self._tasks = [
+            asyncio.create_task(self._keep_sampling(), name="monitor"),
+            asyncio.create_task(self._watch_lag(), name="event loop lag"),
+        ]
 
     async def stop(self) -> None:
         """End the sampling; a second call does nothing."""
         self._stopping.set()
-        if self._sampler:
-            self._sampler.cancel()
+        for task in self._tasks:
+            task.cancel()
             with suppress(asyncio.CancelledError):
-                await self._sampler
-            self._sampler = None
+                await task
+        self._tasks = []
 
     @property
     def now(self) -> Sample:
@@ -121,7 +130,8 @@ class Monitor:
         at = datetime.now(UTC)
         going_on = (job.completion_tokens for job in service.jobs.values() if job.finished_s is None)
         tokens = service.generated_tokens + sum(going_on)
-        seconds = (at - before.at).total_seconds() if before else 0.0
+        now_s = time.monotonic()  # the time of day may be set between two samples
+        seconds, self._sampled_s = (now_s - self._sampled_s) if before else 0.0, now_s
         sample = Sample(
             at=at,
             running=len(service.gate.running),
@@ -165,9 +175,20 @@ class Monitor:
         due = loop.time() + EVERY_S
         while True:
             await asyncio.sleep(due - loop.time())
-            self.sample(lag_s=max(0.0, loop.time() - due))
+            self.sample(lag_s=max(self._lag_s, loop.time() - due))
+            self._lag_s = 0.0
             missed = loop.time() >= due + EVERY_S  # after a standstill: go on, and do not catch up
             due = (loop.time() if missed else due) + EVERY_S
+
+    async def _watch_lag(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            due = loop.time() + LAG_EVERY_S
+            await asyncio.sleep(LAG_EVERY_S)
+            lag_s = max(0.0, loop.time() - due)
+            self._lag_s = max(self._lag_s, lag_s)
+            for told in self.on_lag:
+                told(lag_s)
 
     def _read_hardware(self) -> None:
         told = False

@@ -22,8 +22,9 @@ class Recorder(Protocol):
 
 
 class Recording:
-    def __init__(self, recorder: Recorder) -> None:
-        self.recorder = recorder
+    def __init__(self, recorder: Recorder, *, goes_on: bool = False) -> None:
+        """`goes_on`: answers do not wait for a log that is known to be in trouble."""
+        self.recorder, self._goes_on = recorder, goes_on
 
     def write(self, exchange: Exchange) -> "asyncio.Future[None] | None":
         """Hand the row over. The future ends when it is written, or cannot be; None: it was not even taken."""
@@ -39,7 +40,7 @@ class Recording:
         """Whether a row that was handed over is written; False when that has failed, or has taken WRITE_S."""
         if writing is None:
             return False
-        if not writing.done():
+        if not writing.done() and not (self._goes_on and self.recorder.health()):
             await asyncio.wait([writing], timeout=WRITE_S)
         return writing.done() and not writing.cancelled() and writing.exception() is None
 

@@ -15,7 +15,9 @@ from dataclasses import replace
 
 from loguru import logger
 
-from engine.backends import Backend
+from engine.abandoned import end_when_abandoned
+from engine.backends import Backend, create_backend
+from engine.endings import how_it_ended
 from engine.errors import BackendFailed, EngineError, InvalidRequest, NotReady
 from engine.fitting import fitted
 from engine.gate import Gate, Limits, Ticket
@@ -25,30 +27,44 @@ from engine.progress import console
 from engine.recording import Recorder, Recording
 from engine.settings import Settings
 from engine.spare import SpareTime
+from engine.switching import Switching
 from engine.types import ChatRequest, Exchange, Progress, Status
 
 SAVE_EVERY_S = 1.0  # a running answer's text so far goes into its row this often
+WARMING_UP = "warming up"  # the last stage of loading
 ENDING_S = 10.0  # a stopping server waits no longer than this for a backend that does not let go of its streams
 RECENT = 10_000  # finished requests kept for the figures on the admin page
 
 
 class ChatService:
-    def __init__(self, settings: Settings, backend: Backend, recorder: Recorder) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        backend: Backend,
+        recorder: Recorder,
+        make: Callable[[Settings], Backend] = create_backend,
+    ) -> None:
         self.settings, self.backend, self.recorder = settings, backend, recorder
-        self._recording = Recording(recorder)
         self._must_log = settings.on_log_failure == "refuse"
+        self._recording = Recording(recorder, goes_on=not self._must_log)
         self.intake = Intake(settings, backend, recorder)
         self.gate = Gate(
             Limits(settings.max_concurrent_requests, settings.max_waiting_requests, settings.max_requests_per_user)
         )
+        self._wished = self.gate.limits  # before this backend's capacity
         self.spare = SpareTime(backend, self.gate)
+        self.switching = Switching(self, make)
         self.max_new_tokens = settings.max_new_tokens
         self.jobs: dict[str, Job] = {}  # those whose final row is not written yet, in order of arrival
         self.recent: deque[Outcome] = deque(maxlen=RECENT)
         self.refused: Counter[str] = Counter()  # by error code
         self.on_outcome: list[Callable[[Outcome], None]] = []  # told of every request that has ended, once
+        self.on_loaded: Callable[[Backend], None] = lambda backend: None  # told of every backend that is ready
         self.generated_tokens = 0
-        self.load_s: float | None = None  # how long the model took to load
+        self.load_s: float | None = None  # how long the model took to load, and of that its warming up
+        self.warm_up_s: float | None = None
+        self.left = asyncio.Event()  # set whenever a place was given back
+        self._asked: dict[str, tuple[ChatRequest, Backend]] = {}  # as it came, and the backend it was made to fit
         self._tickets: dict[Ticket, Job] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._endings: dict[str, tuple[Status, EngineError | None]] = {}  # jobs told to end, as what, and why
@@ -59,24 +75,45 @@ class ChatService:
 
     async def start(self) -> None:
         """Load the backend. Never raises: a failure is kept, logged, and told to everybody who asks."""
-        if not self.intake.is_loading:  # it was stopped before it came to this
-            return
-        began = time.monotonic()
+        if self.intake.is_loading and (failure := await self.load()):  # else it was stopped before it came to this
+            self.intake.fail(str(failure), failure.__cause__)
+
+    async def load(self) -> EngineError | None:
+        """Start the backend, and take requests from then on. Never raises; returns what went wrong."""
+        began, stages = time.monotonic(), dict[str, float]()
+
+        def report(progress: Progress) -> None:
+            stages.setdefault(progress.stage, time.monotonic())
+            self.intake.report(progress)
+
         try:
-            await self.backend.start(console(self.intake.report))
+            await self.backend.start(console(report))
         except EngineError as error:
-            self.intake.fail(str(error))
+            return error
         except Exception as error:
-            self.intake.fail(f"The model could not be loaded: {error}", error)
-        else:
-            self.load_s = time.monotonic() - began
-            self.intake.loaded()
-            self.change_limits(self.gate.limits)  # the capacity is known only now
-            logger.info("ready: {} ({})", self.backend.model, self.backend.reason)
+            failure = EngineError(f"The model could not be loaded: {error}")
+            failure.__cause__ = error
+            return failure
+        ready = time.monotonic()
+        self.load_s, self.warm_up_s = ready - began, ready - stages.get(WARMING_UP, ready)
+        self.intake.loaded()
+        self.change_limits(self._wished)  # the capacity is known only now
+        logger.info("ready: {} ({})", self.backend.model, self.backend.reason)
+        self.on_loaded(self.backend)
+        return None
+
+    def use(self, backend: Backend) -> None:
+        """Let another backend answer from now on; `load` starts it."""
+        self.backend = self.intake.backend = self.spare.backend = backend
+
+    def hold(self, held: bool) -> None:
+        """Let nobody run who does not run yet, or everybody as before."""
+        self._let_in(self.gate.hold(held, time.monotonic()))
 
     async def stop(self) -> None:
         """Refuse what is new, let answers finish for `drain_s`, end the rest, and free the backend."""
         self.intake.close()
+        self.switching.give_up()
         with suppress(TimeoutError):
             async with asyncio.timeout(self.settings.drain_s):
                 await self._all_closed()
@@ -85,11 +122,16 @@ class ChatService:
         with suppress(TimeoutError):
             async with asyncio.timeout(ENDING_S):
                 await self._all_closed()
-        await self.backend.stop()
+        try:
+            async with asyncio.timeout(ENDING_S):
+                await self.backend.stop()
+        except TimeoutError:
+            logger.error("the engine does not stop; it is left behind")
 
     @property
-    def loading(self) -> Progress:
-        return self.intake.loading
+    def running(self) -> list[Job]:
+        """Those that have a place to run."""
+        return [job for ticket, job in self._tickets.items() if ticket.admitted_at is not None]
 
     def state(self) -> tuple[State, str]:
         """Where the service stands, and the reason in one sentence where it is not ready."""
@@ -109,7 +151,8 @@ class ChatService:
                 self._check(request)
                 tickets.append(self.gate.enter(request.person, time.monotonic()))
             await self.spare.give_way()
-            fit = [await fitted(request, self.backend, self.max_new_tokens) for request in requests]
+            backend = self.backend
+            fit = [await fitted(request, backend, self.max_new_tokens) for request in requests]
             for request in fit:
                 self._check(request)  # again: the world may have changed while the tokens were counted
         except BaseException as error:
@@ -118,6 +161,7 @@ class ChatService:
             if isinstance(error, EngineError):
                 self.refused[error.code] += 1
             raise
+        self._asked |= {request.id: (request, backend) for request in requests}
         return [
             self._launch(request, ticket, depth + n)
             for n, (request, ticket) in enumerate(zip(fit, tickets, strict=True))
@@ -150,6 +194,7 @@ class ChatService:
 
     def change_limits(self, limits: Limits) -> None:
         """Set other limits at once. Nobody who is inside is put out."""
+        self._wished = limits
         limits = replace(limits, concurrent=min(limits.concurrent, self.backend.capacity or limits.concurrent))
         self._let_in(self.gate.change(limits, time.monotonic()))
 
@@ -164,13 +209,14 @@ class ChatService:
         self._tasks[job.id] = task
         task.add_done_callback(lambda task: self._ended(job, ticket, task))
         if request.source != "api" or request.outlives:  # other programs end theirs themselves
-            self._end_when_abandoned(job)
+            end_when_abandoned(job, self.settings.abandon_after_s, self.end)
         self._let_in([ticket] if ticket.admitted_at is not None else [])
         return job
 
     async def _run(self, job: Job, ticket: Ticket) -> None:
         async with asyncio.timeout(self.settings.request_timeout_s):
             await self._admitted[job.id].wait()
+            await self._fit_again(job)
             job.run()
             begun, logged = self._recording.write(job.exchange()), False
             saved = time.monotonic()
@@ -186,13 +232,23 @@ class ChatService:
             if job.finish_reason is None:
                 raise BackendFailed("The engine broke this answer off.")
 
+    async def _fit_again(self, job: Job) -> None:
+        """Count the tokens of what was made to fit for another model. Raises as `submit`."""
+        asked, backend = self._asked.pop(job.id)
+        if backend is self.backend:
+            return
+        if self.intake.failure:
+            raise NotReady(self.intake.failure, code="engine_failed")
+        request = await fitted(asked, self.backend, self.max_new_tokens)
+        job.put_to(request, model=self.backend.model, quantization=self.backend.quantization)
+
     def _ended(self, job: Job, ticket: Ticket, task: asyncio.Task[None]) -> None:
-        status, error = self._how_it_ended(job, task)
+        status, error = how_it_ended(job, task, self._endings.get(job.id), self.settings.request_timeout_s)
         if status is Status.DONE and ticket.admitted_at is not None:
             self.gate.measure(time.monotonic() - ticket.admitted_at)
         self._leave(ticket)
         exchange = job.finish(status, error)
-        for by_job in (self._tasks, self._endings, self._admitted):
+        for by_job in (self._tasks, self._endings, self._admitted, self._asked):
             by_job.pop(job.id, None)
         self.generated_tokens += job.completion_tokens
         self.recent.append(outcome := job.outcome(status))
@@ -210,30 +266,12 @@ class ChatService:
             del self.jobs[job.id]
             job.close(exchange.status)
 
-    def _how_it_ended(self, job: Job, task: asyncio.Task[None]) -> tuple[Status, EngineError | None]:
-        told = self._endings.get(job.id)
-        if task.cancelled():
-            return told or (Status.INTERRUPTED, None)
-        match task.exception():
-            case None:
-                return Status.DONE, None
-            case error if told:
-                logger.opt(exception=error).warning("request {} failed while it was being ended", job.id)
-                return told
-            case TimeoutError() if job.age_s >= self.settings.request_timeout_s:
-                limit = self.settings.request_timeout_s
-                return Status.TIMED_OUT, EngineError(f"The answer was not ready within {limit:g} seconds.")
-            case EngineError() as error:
-                return Status.FAILED, error
-            case error:
-                logger.opt(exception=error).error("request {} failed", job.id)
-                return Status.FAILED, BackendFailed("The engine failed while it worked on this request.")
-
     # --- odds and ends ---
 
     def _leave(self, ticket: Ticket) -> None:
         self._tickets.pop(ticket, None)
         self._let_in(self.gate.leave(ticket, time.monotonic()))
+        self.left.set()
 
     def _let_in(self, admitted: list[Ticket]) -> None:
         for ticket in admitted:
@@ -243,23 +281,6 @@ class ChatService:
         for position, (ticket, expected_wait_s) in enumerate(line):
             if job := self._tickets.get(ticket):
                 job.wait_at(position, expected_wait_s)
-
-    def _end_when_abandoned(self, job: Job) -> None:
-        """End a job that nobody has followed for a while. Most programs that go away end theirs at once."""
-        loop = asyncio.get_running_loop()
-
-        def countdown() -> asyncio.TimerHandle:
-            return loop.call_later(self.settings.abandon_after_s, self.end, job, Status.DISCONNECTED)
-
-        timer = countdown()
-
-        def watched(by_somebody: bool) -> None:
-            nonlocal timer
-            timer.cancel()
-            if not by_somebody and job.id in self.jobs:
-                timer = countdown()
-
-        job.on_watched = watched
 
     def _check(self, request: ChatRequest) -> None:
         if request.id in self.jobs:

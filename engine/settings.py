@@ -27,6 +27,13 @@ Url = Annotated[
         json_schema_extra={"allowed": "empty, or an address that begins with http:// or https://"},
     ),
 ]
+Urls = Annotated[
+    str,
+    Field(
+        pattern=r"^(https?://[^\s/,]+[^\s,]*(\s*,\s*https?://[^\s/,]+[^\s,]*)*)?$",
+        json_schema_extra={"allowed": "empty, or addresses that begin with http:// or https://, with commas between"},
+    ),
+]
 
 
 class Settings(BaseSettings):
@@ -38,6 +45,10 @@ class Settings(BaseSettings):
     port: int = Field(8080, ge=1, le=65535, description="Port to listen on.")
     public_url: Url = Field(
         "", description="Address that people use, when a proxy stands in front; https makes cookies Secure."
+    )
+    allowed_hosts: str = Field(
+        "",
+        description="Further names by which the server may be addressed, such as a container's; separated by commas.",
     )
     data_dir: Path = Field(Path("data"), description="Folder of the database and of the session secret.")
     database_url: str = Field("", description="SQLAlchemy URL; empty is SQLite in the data folder.")
@@ -69,6 +80,11 @@ class Settings(BaseSettings):
     model: str = Field(
         "auto", min_length=1, description="`auto`, `packaged`, a folder, or a hub name such as Qwen/Qwen2-7B-Instruct."
     )
+    models: str = Field(
+        "",
+        json_schema_extra={"allowed": "empty, or folders and names as in `QDESK_MODEL`, with commas between them"},
+        description="Models that an administrator may load in its place while the server runs.",
+    )
     models_dir: Path = Field(
         user_cache_path("qdesk", appauthor=False),
         description="Folder of downloads and 4-bit weights, shared by all data folders.",
@@ -87,7 +103,7 @@ class Settings(BaseSettings):
         0,
         ge=0,
         description="Memory for keys and values of conversations, in MiB; 0 is max_concurrent_requests and six more of "
-        "max_context_tokens each, but at most half of the free memory.",
+        "max_context_tokens each, but at most half of the free memory, and on a GPU all but a reserve.",
     )
     lookup_tokens: int = Field(
         7,
@@ -99,7 +115,9 @@ class Settings(BaseSettings):
     system_prompt: str = Field(
         "You are a helpful assistant.", description="System prompt of conversations that set none; may be empty."
     )
-    openai_base_url: Url = Field("", description="Backend `remote`: base URL, up to and with /v1.")
+    openai_base_url: Urls = Field(
+        "", description="Backend `remote`: base URL, up to and with /v1; several servers with commas between."
+    )
     openai_api_key: SecretStr = Field(SecretStr(""), description="Backend `remote`: the key it asks for.")
 
     max_concurrent_requests: int = Field(10, ge=1, le=256, description="Requests that run at once.")
@@ -128,6 +146,16 @@ class Settings(BaseSettings):
         if self.backend == "remote" and not self.openai_base_url:
             raise ValueError(f"{PREFIX}BACKEND is remote, so {PREFIX}OPENAI_BASE_URL must be set")
         return self
+
+    @property
+    def openai_base_urls(self) -> list[str]:
+        return [url.strip() for url in self.openai_base_url.split(",")]
+
+    @property
+    def listed_models(self) -> tuple[str, ...]:
+        """What may be loaded: `model` first, then `models`, each once."""
+        listed = (self.model, *(name.strip() for name in self.models.split(",")))
+        return tuple(dict.fromkeys(name for name in listed if name))
 
     @property
     def sqlalchemy_url(self) -> str:

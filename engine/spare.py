@@ -16,13 +16,14 @@ LIMIT_S = 60.0  # longer than this no such request may take
 
 class SpareTime:
     def __init__(self, backend: Backend, gate: Gate) -> None:
-        self._backend, self._gate = backend, gate
+        self.backend, self._gate = backend, gate
         self._running: asyncio.Task[str] | None = None
 
     @property
     def idle(self) -> bool:
         """Whether nothing runs or waits, of people's or of the server's own."""
-        return self._gate.depth == 0 and self._running is None and self._backend.health() is None
+        free = self._gate.depth == 0 and not self._gate.held and self._running is None
+        return free and self.backend.health() is None
 
     async def answer(self, request: ChatRequest) -> str | None:
         """The answer; None where somebody asks something before it is there. Raises what the backend raises, and
@@ -44,5 +45,5 @@ class SpareTime:
             await asyncio.wait([self._running])
 
     async def _collect(self, request: ChatRequest) -> str:
-        async with asyncio.timeout(LIMIT_S), aclosing(self._backend.stream(request)) as events:
+        async with asyncio.timeout(LIMIT_S), aclosing(self.backend.stream(request)) as events:
             return "".join([event.text async for event in events if isinstance(event, Delta)])

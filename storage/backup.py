@@ -6,7 +6,7 @@ Raises StorageError with a sentence that says what to do. Knows no table but Ale
 import os
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def restore(url: sa.URL, source: Path, report: Done) -> Path | None:
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _copy(source, fresh, report)
     kept = _set_aside(target) if target.exists() else None
-    os.replace(fresh, target)
+    os.replace(fresh, target)  # until here there is the old one, from here on the new one, whenever this is killed
     return kept
 
 
@@ -89,14 +89,13 @@ def _reading(file: Path) -> sqlite3.Connection:
 
 
 def _set_aside(target: Path) -> Path:
-    """Rename the database, with what its log still holds written into it."""
-    kept = target.with_name(f"{target.name}.before-{datetime.now():%Y%m%d-%H%M%S}")
-    try:
-        with closing(sqlite3.connect(target, timeout=10)) as database:
-            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    except sqlite3.DatabaseError:
-        pass  # it is damaged, which may be why another one is put in its place
-    for end in ("", "-wal", "-shm"):
+    """Give the database a second name that it keeps, with what its log still holds written into it."""
+    kept = target.with_name(f"{target.name}.before-{datetime.now():%Y%m%d-%H%M%S-%f}")
+    # A damaged one may be why another is put in its place.
+    with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(target, timeout=10)) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    os.link(target, kept)
+    for end in ("-wal", "-shm"):  # what they hold belongs to the old one, and must not meet the new
         if (file := target.with_name(target.name + end)).exists():
             os.replace(file, kept.with_name(kept.name + end))
     return kept

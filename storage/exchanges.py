@@ -153,6 +153,9 @@ MOVING = (
     "status",
     "finish_reason",
     "error",
+    "model",  # these three: another one may be loaded while a request waits
+    "quantization",
+    "sampling",
     "prompt_tokens",
     "cached_tokens",
     "completion_tokens",

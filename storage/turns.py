@@ -7,6 +7,7 @@ figures have every exchange once; it names the exchange it begins with, which ma
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import sqlalchemy as sa
 from sqlmodel import Session, col, select
@@ -116,7 +117,7 @@ def is_removed() -> sa.Exists:
 
 def inherited(user_id: str) -> sa.CTE:
     """For a query: which exchanges (`exchange_id`) the forks of this person (`conversation_id`) begin with."""
-    forks = sa.select(
+    forks: sa.Select[Any, Any] = sa.select(
         col(ConversationRow.id).label("conversation_id"), col(ConversationRow.forked_from).label("exchange_id")
     ).where(
         col(ConversationRow.user_id) == user_id,

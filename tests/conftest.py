@@ -1,8 +1,15 @@
 """How the tests are shared out between the workers of `pytest -n`, which `make test` uses. Knows no test."""
 
+from functools import cache
+
+import httpx
 import pytest
+from httpx._transports import default
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
+
+# Otherwise each `httpx.get` reads all certificates of the web anew, which costs more than what most of them ask for.
+default.create_ssl_context = cache(httpx.create_ssl_context)  # type: ignore[attr-defined]  # httpx exports it elsewhere
 
 MODEL = "tests/engine/backends/qwen2/"
 

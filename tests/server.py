@@ -6,7 +6,7 @@
 Leaving the block sends SIGTERM and asserts that the process ends with 0.
 """
 
-import asyncio
+import atexit
 import os
 import random
 import re
@@ -17,27 +17,25 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
-from argon2 import PasswordHasher
 
-from storage import Store
 from storage.records import UserRole
-from ui.seal import Seal
-
-T = TypeVar("T")
+from tests.databases import PASSWORD as PASSWORD
+from tests.databases import SECRET, new_database
+from tests.databases import key_of as key_of
+from tests.forge import Forge, Process
 
 ROOT = Path(__file__).parent.parent
-PASSWORD = "correct horse battery"  # of the account `admin`
 API_KEY = "sk-qdesk-fixed-key-of-the-tests"  # the operator's
-SECRET = "the session secret of the tests"
 SLOW_START = ("-m", "tests.slow_start")
+FORGES = sys.platform == "linux"
 STARTS_WITHIN_S, STOPS_WITHIN_S = 60.0, 60.0
 
 
@@ -45,7 +43,7 @@ STARTS_WITHIN_S, STOPS_WITHIN_S = 60.0, 60.0
 class RunningServer:
     url: str
     data_dir: Path
-    process: subprocess.Popen[bytes]
+    process: Process
     log: Path
 
     def output(self) -> str:
@@ -81,55 +79,35 @@ def running_server(
     ready: bool = True,
     accounts: Mapping[str, UserRole] | None = None,
     program: tuple[str, ...] = ("main.py",),
+    forged: bool = FORGES,
+    log: Path | None = None,
     **settings: object,
 ) -> Iterator[RunningServer]:
     """Start the server with these settings (names as in engine/settings.py) and stop it at the end.
 
     `ready` False returns as soon as it answers at all. `data_dir` is kept; without it a folder is made and removed.
+    `log` is where it writes, if not into a file that is removed.
     `program` is what Python runs; `SLOW_START` is `main.py` with a backend that starts when it is told to.
+    `forged` False starts Python anew instead of forking it from tests/forge.py, for tests of the start itself.
     `accounts` are made beside `admin`, all with PASSWORD and the key `key_of(name)`: {"ada": "staff"}.
     """
     with tempfile.TemporaryDirectory(prefix="qdesk-") as name:
-        data_dir = data_dir or Path(name) / "data"
-        data_dir.mkdir(parents=True, exist_ok=True)
-        if accounts:
-            in_a_thread(make_accounts(data_dir, {"admin": "admin", **accounts}))
-        with _started(Path(name) / "log", data_dir, program, settings) as server:
+        if data_dir is None:
+            data_dir = Path(name) / "data"
+            if forged and "admin_password" not in settings:
+                new_database(data_dir / "qdesk.db", {"admin": "admin", **(accounts or {})}, keys=bool(accounts))
+        with _started(log or Path(name) / "log", data_dir, program, forged, settings) as server:
             _wait_for(server, "/readyz" if ready else "/livez")
             yield server
-
-
-async def make_accounts(data_dir: Path, accounts: Mapping[str, UserRole]) -> None:
-    """Put accounts into the database of a server that does not run."""
-    store = Store(f"sqlite:///{data_dir / 'qdesk.db'}")
-    store.open()
-    hashed = PasswordHasher().hash(PASSWORD)
-    for name, role in accounts.items():
-        user = await store.users.create(name, hashed, role)
-        assert user is not None
-        sealed = Seal(SECRET.encode())("api key", key_of(name))
-        await store.api_keys.create(user.id, "tests", sealed, key_of(name)[:13])
-    store.close()
-
-
-def key_of(name: str) -> str:
-    """The API key of an account that `running_server(accounts=...)` made."""
-    return f"sk-qdesk-{name}-key-of-the-tests"
 
 
 def bearer(key: str = API_KEY) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
-def in_a_thread(work: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine, also where a loop runs already."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, work).result()
-
-
 @contextmanager
 def _started(
-    log: Path, data_dir: Path, program: tuple[str, ...], settings: dict[str, object]
+    log: Path, data_dir: Path, program: tuple[str, ...], forged: bool, settings: dict[str, object]
 ) -> Iterator[RunningServer]:
     port = free_port()
     chosen = {
@@ -146,8 +124,12 @@ def _started(
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("QDESK_", "PYTEST_"))}
     environment |= {f"QDESK_{name.upper()}": str(value) for name, value in chosen.items()}
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, *program], cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT
+        process: Process = (
+            forge().start(program, environment, output)
+            if forged
+            else subprocess.Popen(
+                [sys.executable, *program], cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT
+            )
         )
     server = RunningServer(f"http://127.0.0.1:{port}", data_dir, process, log)
     try:
@@ -161,17 +143,26 @@ def _started(
             process.wait()
 
 
+@cache
+def forge() -> Forge:
+    """One for all that this process starts."""
+    forge = Forge()
+    atexit.register(forge.close)
+    return forge
+
+
 def _wait_for(server: RunningServer, path: str) -> None:
     def there() -> bool:
         assert server.process.poll() is None, server.output()
         with suppress(httpx.TransportError):
-            return httpx.get(server.url + path).status_code == 200
+            return client.get(path).status_code == 200
         return False
 
-    eventually(there, within_s=STARTS_WITHIN_S)
+    with httpx.Client(base_url=server.url) as client:
+        eventually(there, within_s=STARTS_WITHIN_S)
 
 
-def eventually(condition: Callable[[], bool], *, within_s: float = 30) -> None:
+def eventually(condition: Callable[[], object], *, within_s: float = 30) -> None:
     """Wait until another process has come to this, which sends no event."""
     deadline = time.monotonic() + within_s
     while not condition():

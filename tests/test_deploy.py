@@ -14,6 +14,7 @@ import httpx
 import pytest
 from websockets.asyncio.client import connect
 
+from engine.settings import Settings
 from tests.server import API_KEY, ROOT, RunningServer, bearer, eventually, free_port, running_server
 
 DEPLOY = ROOT / "deploy"
@@ -134,3 +135,23 @@ def test_rules_and_dashboard_ask_for_figures_that_there_are() -> None:
         asked |= set(re.findall(r"\bqdesk_\w+", (DEPLOY / name).read_text(encoding="utf-8")))
     assert asked <= documented
     assert len(asked) > 10
+
+
+def test_the_image_is_made_of_what_there_is_and_installs_as_the_makefile_does() -> None:
+    dockerfile = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
+    copied = {path for line in re.findall(r"^COPY (.+) \S+$", dockerfile, re.MULTILINE) for path in line.split()}
+    assert copied >= {"pyproject.toml", "constraints.txt", "main.py", "engine", "storage", "ui"}
+    assert [path for path in copied if not (ROOT / path).exists()] == []
+    installs = "-m pip install --constraint constraints.txt --editable"
+    assert installs in (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert installs in dockerfile.replace("--no-cache-dir ", "")
+
+
+def test_the_compose_file_mounts_what_there_is_and_names_settings_that_there_are() -> None:
+    compose = (DEPLOY / "compose.yml").read_text(encoding="utf-8")
+    mounted = set(re.findall(r"[\s\"]\./([\w.-]+)(?=:)", compose))
+    to_be_made = {"qdesk.key"}  # keys and certificates are the operator's
+    assert [name for name in mounted - to_be_made if not (DEPLOY / name).exists()] == []
+    known = {f"QDESK_{name.upper()}" for name in Settings.model_fields}
+    for name in ("compose.yml", "Dockerfile", "qdesk.service"):
+        assert set(re.findall(r"\bQDESK_[A-Z_]+\b", (DEPLOY / name).read_text(encoding="utf-8"))) <= known

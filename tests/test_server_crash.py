@@ -98,8 +98,8 @@ async def _events(response: httpx.Response) -> AsyncIterator[str]:
             yield line.removeprefix("data: ")
 
 
-def loaded_server(data_dir: Path) -> AbstractContextManager[RunningServer]:
-    return running_server(data_dir, max_concurrent_requests=RUNNING, max_waiting_requests=CLIENTS)
+def loaded_server(data_dir: Path, *, ready: bool = True) -> AbstractContextManager[RunningServer]:
+    return running_server(data_dir, ready=ready, max_concurrent_requests=RUNNING, max_waiting_requests=CLIENTS)
 
 
 def logged(data_dir: Path) -> dict[str, tuple[str, str]]:

@@ -1,9 +1,11 @@
 """Who is signed in, and who may do what. The one place that sessions and passwords are checked.
 
     visitor = auth.visitor_of(request)              who looks at a page, or None
-    auth.allowed(visitor, "reviewer", "admin")      from memory: every handler of every page asks this before it acts
-    auth.on_revoked(visitor.session_id, callback)   the session ended, or the account was disabled
+    auth.allowed(visitor, Right.REVIEW)             from memory: every handler of every page asks this before it acts
+    auth.on_revoked(visitor.session_id, callback)   the session ended, or the account lost the right that it is for
     auth.keys                                       the same for programs: ui/keys.py
+
+Which right is needed for what: ui/access.py.
 
 Live sessions are kept in memory, so that asking costs nothing and ending one is felt at once. Whoever changes an
 account in the store (role, disabled) calls `await auth.user_changed(id)` afterwards. Changes made past this process
@@ -22,17 +24,19 @@ from starlette.requests import HTTPConnection
 from starlette.types import Scope
 
 from engine.settings import Settings
+from ui.access import HOLDERS, Right
 from ui.keys import Keys
 from ui.passwords import Passwords, TooManyHashes
 from ui.people import Caller as Caller
 from ui.people import Visitor as Visitor
-from ui.seal import Seal, open_seal, same
+from ui.seal import Seal, open_seal
+from ui.setup import Setup
 from ui.tries import TooManyTries as TooManyTries
 from ui.tries import Tries
 
 if TYPE_CHECKING:
     from storage import Store
-    from storage.records import Session, User, UserRole
+    from storage.records import Session, User
 
 IDLE = timedelta(days=7)  # a session that nobody used for so long ends
 LIFETIME = timedelta(days=30)  # and every session ends then
@@ -64,10 +68,10 @@ class Auth:
         self.passwords = Passwords()
         self.keys = Keys(store, self.seal, settings.api_key.get_secret_value())
         self.on_disabled: Callable[[str], None] = lambda user_id: None  # told of every account that is found disabled
-        self.setup_token: str | None = None  # opens /setup while there is no account
+        self.setup = Setup(store, self.passwords)
         self._live: dict[str, _Live] = {}  # by session id
         self._ids: dict[str, str] = {}  # token hash -> session id
-        self._watchers: dict[str, set[Callable[[], None]]] = {}
+        self._watchers: dict[str, set[tuple[Right, Callable[[], None]]]] = {}  # by session id
         self._revocations = 0  # counts them, so that a look-up that was under way meanwhile is made again
         self._tries = Tries()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -77,17 +81,18 @@ class Auth:
     async def sign_in(self, name: str, password: str, *, agent: str, address: str) -> str:
         """Check the password and return the token of a new session. Raises SignInFailed or TooManyTries."""
         name = name.strip()
-        account = name.casefold()
-        self._tries.begin(account, address)
         found = await self.store.users.password_hash(name)
         user, stored = found if found else (None, None)
+        account = user.id if user else name.casefold()[:64]
+        self._tries.begin(account, address)
         try:
             fits = await self.passwords.verify(stored, password)
         except TooManyHashes:
             raise TooManyTries from None
         if not fits or user is None or user.disabled:
             self._tries.failed(account, address)
-            logger.info("sign-in refused for {!r} from {}", name, address)
+            # An unknown name may be a password that went into the wrong field.
+            logger.info("sign-in refused for {!r} from {}", user.name if user else "an unknown name", address)
             raise SignInFailed
         self._tries.succeeded(account, address)
         if stored and self.passwords.outdated(stored):
@@ -96,7 +101,7 @@ class Auth:
 
     async def change_password(self, visitor: Visitor, old: str, new: str) -> bool:
         """Set another password and end the person's other sessions; False when `old` is wrong. Raises TooManyTries."""
-        user, account = visitor.user, visitor.user.name.casefold()
+        user, account = visitor.user, visitor.user.id
         self._tries.begin(account, visitor.session_id)
         found = await self.store.users.password_hash(user.name)
         try:
@@ -157,20 +162,21 @@ class Auth:
         live = self._live.get(visitor.session_id) if isinstance(visitor, Visitor) else None
         return Visitor(live.user, visitor.session_id) if live and not live.expired(datetime.now(UTC)) else None
 
-    def allowed(self, visitor: Visitor, *roles: "UserRole") -> bool:
-        """Whether the session still lives, the account is enabled, and (where given) its role is one of these."""
+    def allowed(self, visitor: Visitor, right: Right = Right.USE) -> bool:
+        """Whether the session still lives, the account is enabled, and its role has this right."""
         live = self._live.get(visitor.session_id)
         if live is None or live.expired(datetime.now(UTC)):
             return False
-        return not live.user.disabled and (not roles or live.user.role in roles)
+        return not live.user.disabled and live.user.role in HOLDERS[right]
 
-    def on_revoked(self, session_id: str, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call back once the session has ended; the returned function forgets the callback."""
-        self._watchers.setdefault(session_id, set()).add(callback)
+    def on_revoked(self, session_id: str, callback: Callable[[], None], right: Right = Right.USE) -> Callable[[], None]:
+        """Call back once the session has ended or its account has lost this right; the returned function forgets it."""
+        watcher = right, callback
+        self._watchers.setdefault(session_id, set()).add(watcher)
 
         def forget() -> None:
             watchers = self._watchers.get(session_id, set())
-            watchers.discard(callback)
+            watchers.discard(watcher)
             if not watchers:
                 self._watchers.pop(session_id, None)
 
@@ -184,9 +190,9 @@ class Auth:
             await self.sign_out_everywhere(user_id)
             self.on_disabled(user_id)
             return
-        for live in self._live.values():
+        for session_id, live in list(self._live.items()):
             if live.user.id == user_id:
-                live.user = user
+                self._take_over(session_id, live, user)
 
     # --- forms ---
 
@@ -196,26 +202,6 @@ class Auth:
 
     def form_fits(self, session_id: str, token: str) -> bool:
         return self.seal.fits("form", session_id, token)
-
-    # --- the first account ---
-
-    async def open_setup(self, admin_password: str) -> None:
-        """Without an account: make `admin` with this password, or a token that lets somebody make the first one."""
-        if await self.store.users.count():
-            return
-        if admin_password:
-            await self.store.users.create_first("admin", await self.passwords.hash(admin_password))
-        else:
-            self.setup_token = secrets.token_urlsafe(32)
-
-    def may_set_up(self, token: str) -> bool:
-        return self.setup_token is not None and same(token, self.setup_token)
-
-    async def set_up(self, name: str, password: str) -> "User | None":
-        """Make the first administrator; None when there is one already."""
-        user = await self.store.users.create_first(name, await self.passwords.hash(password))
-        self.setup_token = None
-        return user
 
     # --- keeping memory true ---
 
@@ -242,7 +228,7 @@ class Auth:
             if session_id not in kept or user is None or user.disabled or live.expired(now):
                 over.append(session_id)
             else:
-                live.user = user
+                self._take_over(session_id, live, user)
         self._revoke(over)
         for user in users.values():
             if user.disabled:
@@ -269,11 +255,15 @@ class Auth:
         for session_id in session_ids:
             if live := self._live.pop(session_id, None):
                 self._ids.pop(live.token_hash, None)
-            for callback in self._watchers.pop(session_id, set()):
-                try:
-                    callback()
-                except Exception as error:  # the other pages and sessions must hear of it all the same
-                    logger.opt(exception=error).error("a page was not told that its session has ended")
+            _tell(self._watchers.pop(session_id, set()))
+
+    def _take_over(self, session_id: str, live: _Live, user: "User") -> None:
+        """The account as it stands now; who watches a right that it has no more is told."""
+        live.user = user
+        watchers = self._watchers.get(session_id, set())
+        lost = {watcher for watcher in watchers if user.role not in HOLDERS[watcher[0]]}
+        watchers -= lost
+        _tell(lost)
 
     async def _seen(self, session_id: str, user_id: str) -> None:
         await self.store.sessions.seen(session_id)
@@ -283,3 +273,11 @@ class Auth:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _tell(watchers: set[tuple[Right, Callable[[], None]]]) -> None:
+    for _, callback in watchers:
+        try:
+            callback()
+        except Exception as error:  # the other pages and sessions must hear of it all the same
+            logger.opt(exception=error).error("a page was not told that its session has ended")

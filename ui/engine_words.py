@@ -12,6 +12,8 @@ from ui.i18n import Language
 SENTENCES = (
     # why this model
     "A script plays the model.",
+    "There is no such script.",
+    "A model is being loaded already.",
     "QDESK_MODEL names the packaged model.",
     "QDESK_MODEL names the folder {path}.",
     "QDESK_MODEL names {name}.",
@@ -34,6 +36,7 @@ SENTENCES = (
     "The server finishes what it has and takes no new requests.",
     "The model could not be loaded: {error}",
     "The log cannot be written, so nothing is answered: {reason}",
+    "Another model was loaded before this answer was finished.",
     "The disk is full.",
     "The database is locked by another program.",
     "Requests run, and nothing has come from the engine for more than {n} s.",

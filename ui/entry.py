@@ -1,7 +1,7 @@
-"""What every HTTP request passes first: it gets an id, security headers, one line in the log, and never a stack trace.
+"""What every HTTP request passes first: it gets an id, one line in the log, and no stack trace.
 
-The log line holds the id, the account's id, the path without its query, the status and the time; never a prompt, a key
-or a password.
+Its answer gets the security headers (ui/headers.py). The log line holds the id, the account's id, the path without its
+query, the status and the time; never a prompt, a key or a password.
 """
 
 import re
@@ -10,36 +10,27 @@ from urllib.parse import quote
 
 from loguru import logger
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from engine.errors import EngineError
 from engine.types import new_id
-from ui.api.errors import ApiError, error_response
-from ui.api.faults import refused
-from ui.guard import is_api
+from ui.api.faults import failure, refused
+from ui.headers import NOTHING, security_headers
 
 QUIET = ("/static/", "/_nicegui", "/livez", "/readyz", "/health", "/metrics", "/favicon.ico")
 GIVEN_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
-HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",
-    "Content-Security-Policy": (
-        "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self' 'unsafe-inline'; "
-        "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; worker-src 'self' blob:; "
-        "form-action 'self'; frame-ancestors 'none'; base-uri 'none'; object-src 'none'"
-    ),
-}
+MISLEADING = frozenset({b"x-forwarded-prefix"})  # NiceGUI would put it into the page's addresses; there is no prefix
 
 
 class Entry:
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+    def __init__(self, app: ASGIApp, secure: bool) -> None:
+        """`secure`: people come by https."""
+        self.app, self.headers = app, security_headers(secure)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             return await self.app(scope, receive, send)
+        scope["headers"] = [pair for pair in scope["headers"] if pair[0] not in MISLEADING]
         state = scope.setdefault("state", {})
         state["request_id"], state["person"] = new_id(), None
         given = Headers(scope=scope).get("x-request-id", "")
@@ -59,8 +50,11 @@ class Entry:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["x-request-id"] = scope["state"]["given_id"] or scope["state"]["request_id"]
-                for name, value in HEADERS.items():
+                for name, value in self.headers.items():
                     headers.setdefault(name, value)
+                if not headers.get("content-type", "").startswith("text/html"):
+                    headers.setdefault("Cache-Control", "no-store")
+                    headers["Content-Security-Policy"] = NOTHING
             await send(message)
 
         try:
@@ -74,17 +68,9 @@ class Entry:
             logger.exception("request {} failed", scope["state"]["request_id"])
             if status:
                 raise
-            await _failure(scope)(scope, receive, send_with_headers)
+            await failure(scope)(scope, receive, send_with_headers)
         finally:
             _log(scope, status, time.perf_counter() - began)
-
-
-def _failure(scope: Scope) -> ASGIApp:
-    id = scope["state"]["request_id"]
-    if is_api(scope):
-        message = f"The server failed at this request ({id})."
-        return error_response(ApiError(500, message, type="server_error", code="internal_error"))
-    return PlainTextResponse(f"Something went wrong here. Please try again. ({id})", 500)
 
 
 def _log(scope: Scope, status: int, seconds: float) -> None:

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from ui.headers import PLAIN
 from ui.i18n import Language
 from ui.static_files import stylesheet
 
@@ -38,7 +39,7 @@ def document(say: Language, title: str, body: str, *, status: int = 200, theme: 
         f'<body{dark}><main><p class="brand"><img src="/static/qdesk.svg" alt="" width="32" height="32">Qdesk</p>'
         f"<h1>{escape(title)}</h1>{body}</main></body></html>",
         status,
-        {"Cache-Control": "no-store"},
+        {"Cache-Control": "no-store", "Content-Security-Policy": PLAIN},
     )
 
 

@@ -4,12 +4,15 @@ One hash takes tens of milliseconds and 64 MiB; more threads would only take mem
 """
 
 import asyncio
+import os
+from base64 import b64encode
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
+from argon2.low_level import ARGON2_VERSION
 
 T = TypeVar("T")
 
@@ -26,15 +29,13 @@ class Passwords:
         self._hasher = PasswordHasher()
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="password")
         self._waiting = 0
-        self._nobody: str | None = None  # a hash that no password fits, so that unknown names take as long as known
+        self._nobody = _fitted_by_none(self._hasher)  # so that unknown names take as long as known ones
 
     async def hash(self, password: str) -> str:
         return await self._run(self._hasher.hash, password)
 
     async def verify(self, stored: str | None, password: str) -> bool:
         """Whether the password fits. `stored` None (no such account) takes the same time and is False."""
-        if self._nobody is None:
-            self._nobody = await self.hash("nobody's password")
         fits = await self._run(self._fits, stored or self._nobody, password)
         return fits and stored is not None
 
@@ -59,3 +60,10 @@ class Passwords:
             return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
         finally:
             self._waiting -= 1
+
+
+def _fitted_by_none(hasher: PasswordHasher) -> str:
+    """What `hasher` might have made of some password, at random, and made at once."""
+    salt, digest = (b64encode(os.urandom(size)).decode().rstrip("=") for size in (hasher.salt_len, hasher.hash_len))
+    cost = f"m={hasher.memory_cost},t={hasher.time_cost},p={hasher.parallelism}"
+    return f"$argon2id$v={ARGON2_VERSION}${cost}${salt}${digest}"

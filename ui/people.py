@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ui.access import HOLDERS, Right
+
 if TYPE_CHECKING:
     from storage.records import User
 
@@ -27,9 +29,9 @@ class Caller:
     def person(self) -> str | None:
         return self.user.id if self.user else None
 
-    @property
-    def admin(self) -> bool:
-        return self.user is None or self.user.role == "admin"
+    def may(self, right: Right) -> bool:
+        """Whether the account's role has this right; the operator has all of them."""
+        return self.user is None or self.user.role in HOLDERS[right]
 
     @property
     def name(self) -> str:

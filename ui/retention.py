@@ -4,6 +4,7 @@ A stored change takes precedence over QDESK_RETENTION_DAYS. Knows nothing of pag
 """
 
 import json
+import time
 from typing import TYPE_CHECKING
 
 from loguru import logger
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from storage.retention import Days, Kind
 
 OPTION = "retention"
+DRIFT_S = 3600.0  # the time of day may be corrected by so much a day
 LONGEST_DAYS = 36_500
 
 
@@ -52,3 +54,22 @@ def _checked(number: object) -> int:
     if not isinstance(number, int) or not 0 <= number <= LONGEST_DAYS:
         raise ValueError
     return number
+
+
+class SteadyDays:
+    """Whether the time of day can be trusted to say what is old: since the last look it went as a steady clock does.
+
+    A clock that is set years ahead, by hand or by a broken battery, would have the whole log deleted at once.
+    """
+
+    def __init__(self) -> None:
+        self._ahead_s = self._difference()
+
+    def steady(self) -> bool:
+        """False: it was set since the last look; from the next look on it counts as it is now."""
+        before, self._ahead_s = self._ahead_s, self._difference()
+        return abs(self._ahead_s - before) <= DRIFT_S
+
+    @staticmethod
+    def _difference() -> float:
+        return time.time() - time.monotonic()

@@ -7,7 +7,6 @@ import hmac
 import os
 import secrets
 import sys
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -46,11 +45,22 @@ def open_seal(settings: Settings) -> Seal:
 def _kept_secret(path: Path) -> bytes:
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with suppress(FileExistsError), open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(secrets.token_bytes(SECRET_BYTES))
+        if not path.exists():
+            _keep(path, secrets.token_bytes(SECRET_BYTES))
         secret = path.read_bytes()
     except OSError as error:
         sys.exit(f"The session secret {path} cannot be used: {error.strerror}.")
-    if len(secret) < SECRET_BYTES:  # the disk was full when it was made
+    if len(secret) < SECRET_BYTES:  # not by us: it is there whole or not at all
         sys.exit(f"The session secret {path} is cut off. Delete it: everybody must sign in anew then.")
     return secret
+
+
+def _keep(path: Path, secret: bytes) -> None:
+    """Write the file so that it is there whole or not at all, whenever the power fails or the disk is full."""
+    fresh = path.with_name(path.name + ".new")
+    fresh.unlink(missing_ok=True)
+    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(secret)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(fresh, path)

@@ -2,16 +2,19 @@
 
 On SIGTERM or Ctrl-C the service drains while the server still listens, so that load balancers and people see
 "draining" instead of a closed door; only then is uvicorn told to stop. A second signal ends what is running at once.
+An engine that only a new process mends ends the server too, for whoever starts it again.
 """
 
 import asyncio
 import signal
+from contextlib import suppress
 from types import FrameType
 
 from loguru import logger
 from nicegui import app, background_tasks
 from nicegui.server import Server
 
+from engine.backends import Backend, MayBreak
 from engine.errors import AccessEnded
 from engine.settings import Settings
 from engine.types import Status
@@ -19,15 +22,16 @@ from ui.api.access import DISABLED
 from ui.banner import apply_stored_banner
 from ui.desk import Desk
 from ui.limits import apply_stored_limits
-from ui.retention import retain
+from ui.retention import SteadyDays, retain
 from ui.steering import apply_own_limits, apply_stored_intake
 
-DAY_S = 24 * 3600.0
+HOUR_S, DAY_S = 3600.0, 24 * 3600.0
+BROKEN_S = 3.0  # so long pages and load balancers can read why, before a server ends whose engine is broken
 
 
 async def prepare(desk: Desk) -> None:
     """What must be so before the first request: the first account or the link to it, and what administrators set."""
-    await desk.auth.open_setup(desk.settings.admin_password.get_secret_value())
+    await desk.auth.setup.open(desk.settings.admin_password.get_secret_value())
     for apply in (apply_stored_limits, apply_own_limits, apply_stored_intake, apply_stored_banner):
         await apply(desk)
 
@@ -35,6 +39,8 @@ async def prepare(desk: Desk) -> None:
 class Life:
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
+        self.broken = ""  # why the server ended, if its engine did
+        self._watching: asyncio.Task[None] | None = None
         self._starting: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
 
@@ -51,13 +57,27 @@ class Life:
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, on_signal)
-        if self.desk.auth.setup_token:
-            print(setup_link(self.desk.settings, self.desk.auth.setup_token), flush=True)
+        if self.desk.auth.setup.token:
+            with suppress(OSError):  # the disk of the log may be full, and nobody at the other end of a pipe
+                print(setup_link(self.desk.settings, self.desk.auth.setup.token), flush=True)
         background_tasks.create(self.desk.auth.keep_true(), name="sessions")
         background_tasks.create(self._retain(), name="retention")
         background_tasks.create(self._keep_minutes(), name="samples")
         await self.desk.monitor.start()
+        self.desk.service.on_loaded = self._watch
         await self.desk.service.start()
+
+    def _watch(self, backend: Backend) -> None:
+        if self._watching:
+            self._watching.cancel()  # of a backend that was replaced
+        if isinstance(backend, MayBreak):
+            self._watching = background_tasks.create(self._end_when_broken(backend), name="broken engine")
+
+    async def _end_when_broken(self, backend: MayBreak) -> None:
+        self.broken = await backend.broken()
+        logger.critical("the server ends with its engine: {}", self.broken)
+        await asyncio.sleep(BROKEN_S)
+        self._stop_soon()
 
     def _stop_soon(self) -> None:
         if self._stopping is None:
@@ -98,16 +118,24 @@ class Life:
                 self.desk.service.end(job, Status.CANCELLED, AccessEnded(DISABLED))
 
     async def _retain(self) -> None:
-        """Delete what is older than it may become, once a day."""
+        """Delete what is older than it may become, once a day; the first time when the clock has had time to be set."""
+        days, wait_s = SteadyDays(), HOUR_S
         while True:
+            await asyncio.sleep(wait_s)
+            if not days.steady():
+                logger.warning(
+                    "the clock was set, so nothing is deleted for its age until it has been steady for an hour"
+                )
+                wait_s = HOUR_S
+                continue
+            wait_s = DAY_S
             try:
                 await retain(self.desk)
             except Exception as error:
                 logger.error("retention failed, and will be tried again: {!r}", error)
-            await asyncio.sleep(DAY_S)
 
 
 def setup_link(settings: Settings, token: str) -> str:
     host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host
     base = settings.public_url.rstrip("/") or f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
-    return f"\nMake the first account here (the link works once):\n\n    {base}/setup?token={token}\n"
+    return f"\nMake the first account here (the link works once, for a day):\n\n    {base}/setup?token={token}\n"

@@ -13,31 +13,24 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
-from typing import TYPE_CHECKING
 
 from nicegui import Client, background_tasks, ui
 from nicegui.element import Element
 from starlette.requests import HTTPConnection
 
+from ui.access import Rule, page_right
 from ui.auth import Visitor
 from ui.desk import Desk
 from ui.i18n import Language, language, preferred
 from ui.static_files import stylesheet
 
-if TYPE_CHECKING:
-    from storage.records import UserRole
-
 for _field in (ui.input, ui.number, ui.select):
     _field.default_props("outlined dense")  # one look for every field
 
-LEAVES_WITHIN_S = 1.0  # a page whose session has ended; then the server ends it
+BUILT_WITHIN_S = 30.0  # on a machine that has no time just now; then the visitor gets an error
+LEAVES_WITHIN_S = 1.0  # a page that may be used no more; then the server ends it
 
-PAGES: tuple[tuple[str, str, "tuple[UserRole, ...]"], ...] = (  # address, text, roles that see it (none: everybody)
-    ("/", "Chat", ()),
-    ("/review", "Review", ("reviewer", "admin")),
-    ("/admin", "Server", ("admin",)),
-    ("/account", "Account", ()),
-)
+PAGES = (("/", "Chat"), ("/review", "Review"), ("/admin", "Server"), ("/account", "Account"))  # address, text
 
 
 def page_visitor() -> Visitor:
@@ -53,8 +46,12 @@ def say_for(visitor: Visitor, request: HTTPConnection) -> Language:
 
 
 def prepare(desk: Desk, visitor: Visitor, title: str) -> Language:
-    """Set up the page that is being built: styles, title, language, dark mode; when the session ends, it goes away."""
+    """Set up the page that is being built: styles, title, language, dark mode.
+
+    When its session ends, or its account loses the right that the page needs, it goes away.
+    """
     client = ui.context.client
+    rule: Rule = client.request.state.rule
     say = say_for(visitor, client.request)
     ui.add_head_html(stylesheet("tokens.css") + stylesheet("frame.css"))
     ui.colors(primary="var(--accent)", positive="var(--good)", negative="var(--bad)", warning="var(--warn)")
@@ -63,16 +60,17 @@ def prepare(desk: Desk, visitor: Visitor, title: str) -> Language:
     ui.add_head_html(f'<script>document.documentElement.lang = "{say.tag}";</script>')  # before anything is read aloud
 
     def over() -> None:
-        background_tasks.create(_put_out(client), name="put a page out")
+        instead = "/" if desk.auth.allowed(visitor) else "/login"
+        background_tasks.create(_put_out(client, instead), name="put a page out")
 
-    forget = desk.auth.on_revoked(visitor.session_id, over)
+    forget = desk.auth.on_revoked(visitor.session_id, over, rule.right)
     client.on_delete(lambda: forget())
     return say
 
 
-async def _put_out(client: Client) -> None:
-    """Send the browser to the login page, then end the page here: its socket shall hear nothing more."""
-    client.open("/login")
+async def _put_out(client: Client, instead: str) -> None:
+    """Send the browser to another page, then end this one here: its socket shall hear nothing more."""
+    client.open(instead)
     await asyncio.sleep(LEAVES_WITHIN_S)
     if client.id in Client.instances:
         client.delete()
@@ -83,8 +81,8 @@ def top_bar(desk: Desk, visitor: Visitor, say: Language, active: str) -> None:
     with ui.element("header").classes("top-bar"):
         ui.link("Qdesk", "/").classes("brand")
         with ui.element("nav").props(f'aria-label="{say("Pages")}"'):
-            for address, text, roles in PAGES:
-                if desk.auth.allowed(visitor, *roles):
+            for address, text in PAGES:
+                if desk.auth.allowed(visitor, page_right(address)):
                     link = ui.link(say(text), address)
                     if address == active:
                         link.props("aria-current=page")

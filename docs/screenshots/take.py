@@ -8,8 +8,6 @@ is taken as a wide light one, dark, on a phone, and in Chinese.
 
 import asyncio
 import random
-import shutil
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,12 +17,13 @@ from pathlib import Path
 
 import httpx
 from PIL import Image
-from playwright.sync_api import Browser, Page, StorageState, sync_playwright
+from playwright.sync_api import Browser, Page, StorageState
 
 from engine.sketch import Sketch
 from engine.spans import Span
 from engine.types import Exchange, Message, Sampling, Status, new_id
 from storage import Store
+from tests.chromium import running_chromium
 from tests.server import API_KEY, RunningServer, running_server
 from ui.components.attachments import TextFile, split_files, with_files
 from ui.passwords import Passwords
@@ -250,20 +249,15 @@ def take_all(browser: Browser, server: RunningServer, conversations: list[str]) 
 
 
 def main() -> None:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if not chromium:
-        sys.exit("No Chromium is found; on Debian: apt-get install chromium fonts-noto-cjk")
     with tempfile.TemporaryDirectory() as folder:
         data_dir = Path(folder) / "data"
         data_dir.mkdir()
         conversations = asyncio.run(furnish(data_dir))
         with (
-            sync_playwright() as playwright,
+            running_chromium() as browser,
             running_server(data_dir, max_concurrent_requests=RUNNING, max_requests_per_user=9) as server,
         ):
-            browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
             take_all(browser, server, conversations)
-            browser.close()
 
 
 if __name__ == "__main__":

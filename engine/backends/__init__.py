@@ -15,11 +15,25 @@ from engine.types import ChatRequest, Event, Message, Report
 class Backend(Protocol):
     """Answers requests. Several streams run at once; each is independent of the others."""
 
-    model: str  # the name shown to people and to API clients
-    quantization: str  # "nf4", "none", or "" where it cannot be known
-    reason: str  # why this model was chosen, in one sentence; "" while loading
-    context_tokens: int  # prompt and answer together; 0 while loading
-    capacity: int  # streams that can run at once; the gate's limit stays at or below it
+    @property
+    def model(self) -> str:
+        """The name shown to people and to API clients."""
+
+    @property
+    def quantization(self) -> str:
+        """`nf4`, `none`, or "" where it cannot be known."""
+
+    @property
+    def reason(self) -> str:
+        """Why this model was chosen, in one sentence; "" while loading."""
+
+    @property
+    def context_tokens(self) -> int:
+        """Prompt and answer together; 0 while loading."""
+
+    @property
+    def capacity(self) -> int:
+        """Streams that can run at once; the gate's limit stays at or below it."""
 
     async def start(self, report: Report) -> None:
         """Load. `report` may be called from any thread. Raises EngineError with a sentence that says what to do."""
@@ -99,13 +113,41 @@ class KnowsCache(Protocol):
     def cache_use(self) -> CacheUse | None: ...
 
 
+@dataclass(slots=True)
+class Guesses:
+    """Tokens that were guessed to follow, since the start, and those of them that the model would have said too."""
+
+    guessed: int = 0
+    right: int = 0
+
+    def learn(self, guessed: int, right: int) -> None:
+        self.guessed += guessed
+        self.right += right
+
+
+@runtime_checkable
+class KnowsGuesses(Protocol):
+    """What a backend may also have: what its guesses (speculative decoding) come to; None while nothing is loaded."""
+
+    def guesses(self) -> Guesses | None: ...
+
+
+@runtime_checkable
+class MayBreak(Protocol):
+    """What a backend may also have: an end that nothing mends but a new process."""
+
+    async def broken(self) -> str:
+        """Return the reason in one sentence when it has come to that; wait for ever where it does not."""
+
+
 def create_backend(settings: Settings) -> Backend:
     """Return the backend that the settings name, not yet started."""
     match settings.backend:
         case "scripted":
             from engine.backends.scripted import ScriptedBackend
 
-            return ScriptedBackend(context_tokens=settings.max_context_tokens)
+            name = "scripted" if settings.model == "auto" else settings.model
+            return ScriptedBackend(context_tokens=settings.max_context_tokens, model=name)
         case "remote":
             from engine.backends.remote import RemoteBackend
 

@@ -34,13 +34,14 @@ DEMO = {
     "stand still": "",
     "long": " ".join(f"word{i}" for i in range(2000)),
 }
+MISSING = "missing"  # the name of a model that cannot be loaded
 
 
 class ScriptedBackend:
     """Says `answers[prompt]`, one word every `pause_s` seconds; `hold()` makes every stream wait until `go()`."""
 
-    def __init__(self, *, context_tokens: int = 4096, pause_s: float = 0.02) -> None:
-        self.model, self.quantization, self.reason = "scripted", "", "A script plays the model."
+    def __init__(self, *, context_tokens: int = 4096, pause_s: float = 0.02, model: str = "scripted") -> None:
+        self.model, self.quantization, self.reason = model, "", "A script plays the model."
         self.context_tokens, self.capacity = context_tokens, 256
         self.pause_s = pause_s
         self.answers: dict[str, str] = {}
@@ -53,6 +54,8 @@ class ScriptedBackend:
         self._going.set()
 
     async def start(self, report: Report) -> None:
+        if self.model == MISSING:
+            raise BackendFailed("There is no such script.")
         report(Progress("reading the script", 1, 1))
 
     def count_tokens(self, messages: Sequence[Message]) -> int:

@@ -10,8 +10,10 @@ def ask(page: Page, question: str) -> None:
     page.get_by_label("Write a message").press("Enter")
 
 
-def row(page: Page, person: str) -> Locator:
-    return page.get_by_role("row").filter(has_text=person)
+def row(within: Page | Locator, name: str) -> Locator:
+    """The rows of this person or thing. Not by any text in them: "never" has an "eve" in it."""
+    page = within if isinstance(within, Page) else within.page
+    return within.get_by_role("row").filter(has=page.locator("td:first-child").get_by_text(name, exact=True))
 
 
 def button(page: Page, label: str) -> Locator:

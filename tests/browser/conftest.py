@@ -7,19 +7,16 @@
 Every page that `visit` opens is watched: a script error, or a request to any other host, fails the test.
 """
 
-import shutil
 from collections.abc import Iterator
 from typing import Protocol
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from storage.records import UserRole
+from tests.chromium import CHROMIUM, MISSING, running_chromium
 from tests.server import PASSWORD, RunningServer, running_server
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
 
 
 class Visit(Protocol):
@@ -39,12 +36,10 @@ class Visit(Protocol):
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     if CHROMIUM is None:
-        pytest.skip("no Chromium is found; on Debian: apt-get install chromium fonts-noto-cjk")
-    with sync_playwright() as playwright:
-        expect.set_options(timeout=20_000)  # the machine may be busy
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        pytest.skip(MISSING)
+    expect.set_options(timeout=20_000)  # the machine may be busy
+    with running_chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +51,11 @@ def server() -> Iterator[RunningServer]:
 
 @pytest.fixture(scope="module")
 def office() -> Iterator[RunningServer]:
-    """A server with one running place, and people beside `admin`; all of them use the same password."""
+    """A server with one running place and other models, and people beside `admin`, all with the same password."""
     people: dict[str, UserRole] = {"ada": "staff", "bob": "staff", "eve": "staff", "rita": "reviewer", "chief": "admin"}
-    with running_server(accounts=people, max_concurrent_requests=1, max_new_tokens=4000) as running:
+    with running_server(
+        accounts=people, max_concurrent_requests=1, max_new_tokens=4000, models="second,missing", drain_s=1
+    ) as running:
         yield running
 
 

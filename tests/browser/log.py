@@ -3,18 +3,16 @@
 All have the password of tests/server.py. `rita` reviews; `ada` and 王小明 are staff.
 """
 
-import asyncio
 import sqlite3
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 from engine.types import Exchange
 from storage import Store
-from tests.server import PASSWORD, RunningServer
-from ui.passwords import Passwords
+from tests.databases import in_a_thread, new_store, password_hash
+from tests.server import RunningServer
 
 ROLES = {"admin": "admin", "rita": "reviewer", "other reviewer": "reviewer", "ada": "staff", "王小明": "staff"}
 
@@ -24,10 +22,7 @@ def write_log(data_dir: Path, exchanges: Iterable[Exchange], names: Iterable[str
 
     `names` are staff beside those of ROLES. Conversations are made for the ids that the exchanges carry.
     """
-    data_dir.mkdir(parents=True, exist_ok=True)
-    writing = _write(Store(f"sqlite:///{data_dir / 'qdesk.db'}"), list(exchanges), list(names))
-    with ThreadPoolExecutor(1) as thread:  # Playwright keeps a loop in this one
-        thread.submit(asyncio.run, writing).result()
+    in_a_thread(_write(new_store(data_dir / "qdesk.db"), list(exchanges), list(names)))
 
 
 def audit(server: RunningServer, action: str) -> list[tuple[str, str, str]]:
@@ -39,12 +34,10 @@ def audit(server: RunningServer, action: str) -> list[tuple[str, str, str]]:
 
 
 async def _write(store: Store, exchanges: list[Exchange], names: list[str]) -> None:
-    store.open()
     try:
-        password = await Passwords().hash(PASSWORD)
         ids = {}
         for name, role in [*ROLES.items(), *((name, "staff") for name in names)]:
-            user = await store.users.create(name, password, role)  # type: ignore[arg-type]  # the roles above
+            user = await store.users.create(name, password_hash(), role)  # type: ignore[arg-type]  # the roles above
             assert user
             ids[name] = user.id
         conversations: dict[str, str] = {}

@@ -229,9 +229,10 @@ def test_who_is_no_administrator_any_more_is_led_away(office: RunningServer, vis
 @pytest.mark.parametrize(
     ("path", "chinese", "english"),
     [
-        ("/admin", "运行中", ("Running now", "Waiting now", "Machine", "Throughput", "Answering", "Slots")),
+        ("/admin", "运行中", ("Running now", "Waiting now", "Machine", "Queue time", "Answering", "Slots")),
         ("/admin/steer", "限额", ("Limits", "Intake", "Pause", "Banner on every page", "Level")),
         ("/admin/history", "趋势", ("Over time", "Throughput", "Queue time", "median", "Hour")),
+        ("/admin/model", "可加载的模型", ("Model", "Listed models", "Load again…", "Loaded in", "State")),
         ("/admin/people", "邀请", ("People", "Last seen", "New account", "Invite by link", "API keys")),
     ],
 )

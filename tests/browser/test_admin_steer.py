@@ -2,7 +2,7 @@
 
 import httpx
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import expect
 
 from tests.browser.admin import ask, audit, button, cancel, confirm, row
 from tests.browser.conftest import Visit
@@ -72,6 +72,34 @@ def test_a_stall_turns_the_header_red_and_readiness_to_no(office: RunningServer,
     assert httpx.get(office.url + "/readyz").status_code == 200
 
 
+def test_another_model_is_loaded_or_the_earlier_one_again(office: RunningServer, visit: Visit) -> None:
+    admin, models = visit(office, "/admin"), visit(office, "/admin/model")
+    ada, bob = visit(office, name="ada"), visit(office, name="bob")
+    ask(ada, "long")
+    expect(row(admin, "ada")).to_contain_text("answering")
+    ask(bob, "hello from bob")
+    expect(row(admin, "bob")).to_contain_text("waiting")
+
+    button(models, "Load…: second").click()
+    for effect in ("Running: 1. They get 1 s to finish", "Waiting: 1. They go on waiting", "auto is loaded again"):
+        expect(models.get_by_role("dialog")).to_contain_text(effect)
+    expect(row(admin, "bob")).to_contain_text("waiting")  # a preview changes nothing
+    button(models, "Load it").click()
+    stopped = "Another model was loaded before this answer was finished."
+    expect(ada.get_by_text(stopped, exact=True)).to_be_visible()
+    expect(bob.locator(".turn").last).to_contain_text("You said: hello from bob")
+    expect(row(models, "second")).to_contain_text("answers")
+    assert asked(office).json()["model"] == "second"
+    assert office.rows("select model from exchanges where prompt = 'hello from bob'") == [("second",)]
+
+    button(models, "Load…: missing").click()
+    button(models, "Load it").click()
+    expect(row(models, "missing")).to_contain_text("could not be loaded: There is no such script.")
+    expect(row(models, "second")).to_contain_text("answers")
+    assert asked(office).json()["model"] == "second"
+    assert audit(office, "model.load") == [("admin", "second"), ("admin", "missing")]
+
+
 def test_a_banner_comes_to_every_open_page_as_text_and_goes(office: RunningServer, visit: Visit) -> None:
     steer = visit(office, "/admin/steer")
     pages = [visit(office, path, name="rita") for path in ("/", "/account", "/review")]
@@ -92,27 +120,24 @@ def test_a_banner_comes_to_every_open_page_as_text_and_goes(office: RunningServe
     assert [len(audit(office, action)) for action in ("banner.show", "banner.hide")] == [1, 1]
 
 
-def account(people: Page, name: str) -> Locator:
-    """The row of this account. Not by its text: somebody who was never here has "eve" in it too."""
-    return people.get_by_role("row").filter(has=button(people, f"Limit: {name}"))
-
-
 def test_a_person_may_have_a_limit_of_their_own(office: RunningServer, visit: Visit) -> None:
     people = visit(office, "/admin/people")
     button(people, "Limit: bob").click()
     people.get_by_role("dialog").get_by_label("Requests at once").fill("0")
     button(people, "Set the limit").click()
-    expect(account(people, "bob").locator("td").nth(9)).to_have_text("0")
+    expect(row(people.get_by_role("table", name="People"), "bob").locator("td").nth(9)).to_have_text("0")
     refused = asked(office, "bob")
     assert (refused.status_code, refused.json()["error"]["code"]) == (429, "user_limit")
     assert asked(office, "eve").status_code == 200
     button(people, "Limit: bob").click()
     people.get_by_role("dialog").get_by_label("Requests at once").fill("")
     button(people, "Set the limit").click()
-    expect(account(people, "bob").locator("td").nth(9)).to_have_text("")
+    expect(row(people.get_by_role("table", name="People"), "bob").locator("td").nth(9)).to_have_text("")
     assert asked(office, "bob").status_code == 200
     people.reload()
-    expect(account(people, "eve").locator("td").nth(5)).not_to_have_text("–")  # requests today
+    expect(row(people.get_by_role("table", name="People"), "eve").locator("td").nth(5)).not_to_have_text(
+        "–"
+    )  # requests today
     people.get_by_label("Search").fill("RITA")
     expect(people.get_by_role("table", name="People").locator("tbody tr")).to_have_count(1)
 

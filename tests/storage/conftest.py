@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from storage import Store
+from tests.databases import new_store
 
 POSTGRESQL = os.environ.get("QDESK_TEST_POSTGRESQL_URL", "")
 
@@ -28,9 +29,12 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def store(url: str) -> Iterator[Store]:
-    store = Store(url)
-    store.open()
+def store(url: str, file: Path) -> Iterator[Store]:
+    if url.startswith("sqlite"):
+        store = new_store(file)
+    else:
+        store = Store(url)
+        store.open()
     yield store
     store.close()
 
@@ -43,7 +47,6 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def sqlite_store(file: Path) -> Iterator[Store]:
-    store = Store(f"sqlite:///{file}")
-    store.open()
+    store = new_store(file)
     yield store
     store.close()

@@ -33,7 +33,8 @@ async def test_every_field_of_an_exchange_comes_back(store: Store) -> None:
 
 async def test_a_row_follows_its_answer(store: Store) -> None:
     asked = an_exchange(status=Status.QUEUED, answer="", started_at=None, first_token_at=None, finished_at=None)
-    running = replace(asked, status=Status.RUNNING, started_at=NOON, answer="A write")
+    other = replace(asked, model="another", quantization="none", sampling=Sampling(max_tokens=5))  # loaded meanwhile
+    running = replace(other, status=Status.RUNNING, started_at=NOON, answer="A write")
     done = replace(running, status=Status.DONE, answer="A write-ahead log.", finished_at=NOON)
     for snapshot in (asked, running, done):
         await store.exchanges.record(snapshot)

@@ -73,6 +73,16 @@ async def test_the_first_schema_with_rows_becomes_the_newest_and_keeps_them(url:
     (exchange,) = await store.conversations.exchanges(plan.id, ada.id)
     assert (exchange.prompt, exchange.answer, exchange.sampling.stop) == ("天气好吗", "很好", ("。",))
     assert [hit.conversation for hit in await store.conversations.search(ada.id, "很好")] == [plan]
+    session = await store.sessions.find("seal of a session")
+    found = await store.api_keys.find("seal of a key")
+    assert session is not None
+    assert found is not None
+    assert (session.user, session.agent, found[0].name, found[1]) == (ada, "Firefox", "notebook", ada)
+    assert [(entry.action, entry.target) for entry in (await store.audit.list()).items] == [("review.open", "e1")]
+    assert await store.options.get("limits") == '{"concurrent": 3}'
+    with engine.connect() as connection:
+        kept = {table: connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one() for table in FIRST}
+    assert kept == dict.fromkeys(FIRST, 1)
     store.close()
 
 
@@ -103,6 +113,7 @@ async def test_a_migrated_database_takes_rows(url: str) -> None:
     store.close()
 
 
+FIRST = ("users", "sessions", "api_keys", "conversations", "exchanges", "audit", "options")  # its tables
 FIRST_ROWS = (
     "INSERT INTO users VALUES ('u1', 'Ada', 'ada', 'hash', 'staff', false, '', '', '2026-01-01 00:00:00.000000', NULL)",
     "INSERT INTO conversations VALUES ('c1', 'u1', 'plan', NULL, NULL, 'e1', '2026-01-01 00:00:00.000000',"
@@ -113,4 +124,10 @@ FIRST_ROWS = (
     """ "max_tokens": null, "ignore_eos": false}',"""
     " 5, 0, 2, 0, '2026-01-01 00:00:00.000000', '2026-01-01 00:00:01.000000', '2026-01-01 00:00:02.000000',"
     " '2026-01-01 00:00:03.000000')",
+    "INSERT INTO sessions VALUES ('s1', 'u1', 'seal of a session', 'Firefox', '2026-01-01 00:00:00.000000',"
+    " '2026-01-01 00:00:00.000000', '2126-01-01 00:00:00.000000')",
+    "INSERT INTO api_keys VALUES ('k1', 'u1', 'notebook', 'seal of a key', 'sk-qdesk-abcd',"
+    " '2026-01-01 00:00:00.000000', NULL)",
+    "INSERT INTO audit VALUES (1, '2026-01-01 00:00:00.000000', 'u1', 'review.open', 'e1', '')",
+    """INSERT INTO options VALUES ('limits', '{"concurrent": 3}')""",
 )

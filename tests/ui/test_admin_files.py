@@ -11,7 +11,8 @@ import httpx
 import pytest
 
 from storage import Store
-from tests.server import PASSWORD, SECRET, RunningServer, form_token, in_a_thread, make_accounts, running_server
+from tests.databases import PASSWORD, SECRET, in_a_thread, new_database
+from tests.server import RunningServer, form_token, running_server
 from ui.pages.admin.ranges import RANGES
 from ui.seal import Seal
 
@@ -19,7 +20,7 @@ from ui.seal import Seal
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("files")
-    in_a_thread(make_accounts(folder, {"admin": "admin", "rita": "reviewer", "ada": "staff"}))
+    new_database(folder / "qdesk.db", {"admin": "admin", "rita": "reviewer", "ada": "staff"})
     in_a_thread(furnish(folder))
     with running_server(folder) as running:
         yield running

@@ -1,32 +1,11 @@
 """Limits that administrators change hold at once and at the next start; nonsense in the store is passed over."""
 
-from collections.abc import AsyncGenerator
-from pathlib import Path
-
 import pytest
 
-from engine.monitor import Monitor
-from engine.service import ChatService
-from engine.settings import Settings
-from storage import Store
 from tests.engine.kit import UnrulyBackend
-from ui.auth import Auth
+from tests.ui.desks import started_again
 from ui.desk import Desk
 from ui.limits import OPTION, LiveLimits, apply_stored_limits, bounds, keep_limits, limits_now, limits_of, reset_limits
-
-
-@pytest.fixture
-async def desk(tmp_path: Path) -> AsyncGenerator[Desk, None]:
-    store = Store(f"sqlite:///{tmp_path / 'qdesk.db'}")
-    store.open()
-    yield started_again(Settings(backend="scripted", data_dir=tmp_path), store)
-    store.close()
-
-
-def started_again(settings: Settings, store: Store) -> Desk:
-    """What main builds, on this store."""
-    service = ChatService(settings, UnrulyBackend(), store.exchanges)
-    return Desk(settings, service, store, Auth(store, settings), Monitor(service))
 
 
 async def test_changed_limits_hold_at_once_and_at_the_next_start(desk: Desk) -> None:
@@ -67,7 +46,9 @@ async def test_stored_nonsense_leaves_the_settings_in_force(desk: Desk, stored: 
 
 
 async def test_no_more_may_run_than_the_backend_can_carry(desk: Desk) -> None:
-    desk.service.backend.capacity = 4
+    backend = desk.service.backend
+    assert isinstance(backend, UnrulyBackend)
+    backend.capacity = 4
     assert bounds(desk.service)["concurrent"] == (1, 4)
     await keep_limits(desk, LiveLimits(50, 0, 2, 99))
     assert limits_now(desk.service).concurrent == 4

@@ -10,7 +10,7 @@ from engine.monitor import Monitor
 from engine.service import ChatService
 from engine.settings import Settings
 from engine.spans import Span
-from storage import Store
+from tests.databases import new_store
 from tests.engine.kit import UnrulyBackend
 from ui.auth import Auth
 from ui.desk import Desk
@@ -24,8 +24,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncGenerator[Desk, None]:
     settings = Settings(backend="scripted", data_dir=tmp_path)
-    store = Store(f"sqlite:///{tmp_path / 'qdesk.db'}")
-    store.open()
+    store = new_store(tmp_path / "qdesk.db")
     service = ChatService(settings, UnrulyBackend(), store.exchanges)
     yield Desk(settings, service, store, Auth(store, settings), Monitor(service))
     store.close()

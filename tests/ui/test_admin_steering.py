@@ -1,40 +1,19 @@
 """Pause, banner and own limits: at once, at the next start, and nonsense in the store is passed over."""
 
 import asyncio
-from collections.abc import AsyncGenerator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from engine.errors import NotReady, UserLimit
-from engine.monitor import Monitor
-from engine.service import ChatService
-from engine.settings import Settings
-from storage import Store
-from tests.engine.kit import UnrulyBackend, question
+from tests.engine.kit import question
+from tests.ui.desks import started_again
 from ui import banner, steering
-from ui.auth import Auth
 from ui.banner import Banner, apply_stored_banner, keep_banner
 from ui.components.refusals import refusal
 from ui.desk import Desk
 from ui.i18n import language
 from ui.steering import apply_own_limits, apply_stored_intake, set_intake
-
-
-@pytest.fixture
-async def desk(tmp_path: Path) -> AsyncGenerator[Desk, None]:
-    store = Store(f"sqlite:///{tmp_path / 'qdesk.db'}")
-    store.open()
-    yield started_again(Settings(backend="scripted", data_dir=tmp_path), store)
-    store.close()
-
-
-def started_again(settings: Settings, store: Store) -> Desk:
-    """What main builds, on this store."""
-    service = ChatService(settings, UnrulyBackend(), store.exchanges)
-    service.intake.loaded()
-    return Desk(settings, service, store, Auth(store, settings), Monitor(service))
 
 
 async def test_a_pause_outlives_a_restart_and_a_drain_does_not(desk: Desk) -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from engine.backends import Guesses
 from engine.backends.scripted import ScriptedBackend
 from engine.hardware import Gpu, Hardware
 from engine.monitor import Figures, Sample, Spread
@@ -14,7 +15,7 @@ from tests.engine.kit import service_on
 from ui.components.figures import Part, Tile
 from ui.i18n import language
 from ui.pages.admin.tiles import GIB, duration, last_minutes, machine, now
-from ui.pages.admin.tiles_model import model
+from ui.pages.admin.tiles_model import loaded_in, model
 
 ENGLISH, CHINESE = language("en"), language("zh")
 GPU = Gpu("H200", 100 * GIB, 40 * GIB, 30 * GIB, utilization=0.5, temperature_c=61, power_w=412.4)
@@ -64,7 +65,6 @@ def test_the_last_minutes_tell_errors_and_refusals_by_kind() -> None:
     first_token = tiles["Time to first token"]
     assert (first_token.value, first_token.note) == ("0.5 s", "median; 95% within 2.25 s")
     assert tiles["Queue time"].value == "–"
-    assert tiles["Throughput"].value == "31.3"
 
 
 def test_without_a_gpu_the_processor_is_shown_and_why() -> None:
@@ -116,7 +116,25 @@ def test_before_the_first_reading_it_says_so() -> None:
 def test_the_model_says_which_and_why() -> None:
     backend = ScriptedBackend(context_tokens=4096)
     backend.quantization = "nf4"
-    tiles = by_label(model(ENGLISH, backend, 12.0))
+    tiles = by_label(model(ENGLISH, backend))
     assert (tiles["Model"].value, tiles["Model"].note) == ("scripted", "A script plays the model.")
     assert (tiles["Quantisation"].value, tiles["Quantisation"].unit) == ("4", "bits, NF4")
     assert (tiles["Context"].value, tiles["Slots"].value) == ("4,096", "0")
+    loaded = loaded_in(ENGLISH, 12.0, 1.5)
+    assert (loaded.value, loaded.note) == ("12 s", "of it 1.5 s to warm up")
+    assert loaded_in(ENGLISH, None, None).value == "–"
+
+
+def test_guesses_are_shown_once_there_are_some() -> None:
+    class Guessing(ScriptedBackend):
+        made = Guesses()
+
+        def guesses(self) -> Guesses:
+            return self.made
+
+    backend = Guessing()
+    assert "Guesses that were right" not in by_label(model(ENGLISH, backend))
+    backend.made.learn(1000, 630)
+    tile = by_label(model(ENGLISH, backend))["Guesses that were right"]
+    assert (tile.value, tile.unit, tile.note) == ("63", "%", "of 1,000 guessed tokens")
+    assert by_label(model(CHINESE, backend))["猜对的 token"].note == "共猜测 1,000 个 token"

@@ -1,5 +1,6 @@
 """Sessions in memory against the real store: what ends one, how fast it is felt, and who hears of it."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,18 +9,18 @@ import pytest
 from pydantic import SecretStr
 
 from engine.settings import Settings
-from storage import Store
 from storage.records import User
+from tests.databases import PASSWORD, new_store, password_hash
+from ui.access import Right
 from ui.auth import IDLE, Auth, Caller, SignInFailed, Visitor
-
-PASSWORD = "correct horse battery"
+from ui.setup import LASTS_S
+from ui.tries import TRIES_HERE, TooManyTries, Tries
 
 
 @pytest.fixture
 async def auth(tmp_path: Path) -> AsyncIterator[Auth]:
     settings = Settings(data_dir=tmp_path, api_key=SecretStr("the-operators-key"))
-    store = Store(settings.sqlalchemy_url)
-    store.open()
+    store = new_store(tmp_path / "qdesk.db")
     auth = Auth(store, settings)
     yield auth
     auth.passwords.close()
@@ -29,7 +30,7 @@ async def auth(tmp_path: Path) -> AsyncIterator[Auth]:
 @pytest.fixture
 async def ada(auth: Auth) -> User:
     await auth.store.users.create("root", "no password", "admin")
-    user = await auth.store.users.create("Ada", await auth.passwords.hash(PASSWORD), "staff")
+    user = await auth.store.users.create("Ada", password_hash(), "staff")
     assert user is not None
     return user
 
@@ -45,15 +46,31 @@ async def test_a_visitor_is_allowed_by_role(auth: Auth, ada: User) -> None:
     visitor = await visit(auth)
     assert visitor.user.name == "Ada"
     assert auth.allowed(visitor)
-    assert auth.allowed(visitor, "staff", "admin")
-    assert not auth.allowed(visitor, "reviewer", "admin")
+    assert not auth.allowed(visitor, Right.REVIEW)
+    assert not auth.allowed(visitor, Right.ADMINISTER)
 
 
 async def test_a_new_role_counts_at_once(auth: Auth, ada: User) -> None:
     visitor = await visit(auth)
     await auth.store.users.set_role(ada.id, "reviewer")
     await auth.user_changed(ada.id)
-    assert auth.allowed(visitor, "reviewer")
+    assert auth.allowed(visitor, Right.REVIEW)
+
+
+@pytest.mark.parametrize("past_this_process", [False, True])
+async def test_a_page_hears_when_its_account_loses_the_right_to_it(
+    auth: Auth, ada: User, past_this_process: bool
+) -> None:
+    await auth.store.users.set_role(ada.id, "admin")
+    visitor, told = await visit(auth), []
+    auth.on_revoked(visitor.session_id, lambda: told.append("chat"))
+    auth.on_revoked(visitor.session_id, lambda: told.append("review"), Right.REVIEW)
+    auth.on_revoked(visitor.session_id, lambda: told.append("admin"), Right.ADMINISTER)
+    for role, heard in (("reviewer", ["admin"]), ("staff", ["admin", "review"])):
+        await auth.store.users.set_role(ada.id, role)  # type: ignore[arg-type]  # the roles above
+        await (auth.recheck() if past_this_process else auth.user_changed(ada.id))
+        assert told == heard
+    assert auth.allowed(visitor)
 
 
 async def test_a_page_that_cannot_be_told_keeps_nobody_else_from_it(auth: Auth, ada: User) -> None:
@@ -70,6 +87,41 @@ async def test_a_page_that_cannot_be_told_keeps_nobody_else_from_it(auth: Auth, 
     assert told == ["broken", "whole"]
     assert not auth.allowed(broken)
     assert not auth.allowed(whole)
+
+
+async def test_the_set_up_link_opens_once_and_for_a_day(auth: Auth) -> None:
+    await auth.setup.open("")
+    token = auth.setup.token or ""
+    assert auth.setup.opens(token)
+    assert not auth.setup.opens(token + "x")
+    auth.setup._until -= LASTS_S
+    assert not auth.setup.opens(token)
+    await auth.setup.open("")
+    made = await asyncio.gather(*(auth.setup.make(name, PASSWORD) for name in ("first", "second", "third")))
+    assert sum(user is not None for user in made) == 1
+    assert not auth.setup.opens(auth.setup.token or "")
+
+
+async def test_strangers_elsewhere_lock_nobody_out_of_where_they_sign_in(auth: Auth, ada: User) -> None:
+    await visit(auth)
+    for number in range(60):
+        auth._tries.failed(ada.id, f"10.0.0.{number}")
+    assert await visit(auth)
+    with pytest.raises(TooManyTries) as wait:
+        await auth.sign_in("ada", PASSWORD, agent="test", address="10.0.1.1")
+    assert 60 < wait.value.wait_s <= 3600
+
+
+def test_who_tries_on_waits_longer_and_longer() -> None:
+    tries, waits = Tries(), []
+    for _ in range(2):
+        for _ in range(5):
+            tries.begin("ada", "10.0.0.1")
+        with pytest.raises(TooManyTries) as wait:
+            tries.begin("ada", "10.0.0.1")
+        waits.append(wait.value.wait_s)
+        tries._limiter.clear(TRIES_HERE[0], "ada", "10.0.0.1")  # as if a minute had passed
+    assert waits[0] <= 60 < waits[1] <= 600
 
 
 async def test_disabling_an_account_ends_its_sessions_and_tells_open_pages(auth: Auth, ada: User) -> None:
@@ -124,7 +176,7 @@ async def test_a_key_calls_for_its_account_until_it_is_revoked(auth: Auth, ada: 
     assert key.startswith("sk-qdesk-")
     caller = await auth.keys.caller(key)
     assert caller is not None
-    assert (caller.person, caller.admin) == (ada.id, False)
+    assert (caller.person, caller.may(Right.USE), caller.may(Right.ADMINISTER)) == (ada.id, True, False)
     (kept,) = await auth.store.api_keys.list(ada.id)
     assert key not in str(kept)
     assert await auth.store.api_keys.revoke(kept.id, ada.id)

@@ -5,7 +5,8 @@ from pathlib import Path
 import httpx
 import pytest
 from pydantic import SecretStr
-from starlette.responses import PlainTextResponse
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
 
 from engine.settings import Settings
 from storage import Store
@@ -40,8 +41,9 @@ def troubled(tmp_path: Path) -> httpx.AsyncClient:
     """Asks a server whose database cannot be read."""
     settings = Settings(data_dir=tmp_path, session_secret=SecretStr("a secret of more than enough letters"))
     auth = Auth(Store(f"sqlite:///{tmp_path}/gone/qdesk.db"), settings)
-    app = Entry(Guard(PlainTextResponse("never comes to this"), auth, settings))
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://qdesk")
+    door = [Middleware(Entry, secure=False), Middleware(Guard, auth=auth, settings=settings)]
+    app = Starlette(middleware=door)
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
 
 
 async def test_a_key_that_cannot_be_looked_up(troubled: httpx.AsyncClient) -> None:

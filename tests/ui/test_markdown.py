@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.payloads import PAYLOADS
 from ui.components import markdown
 from ui.components.markdown import MarkdownStream, render
 from ui.components.markdown_html import clean, parser
@@ -157,6 +158,12 @@ def test_attacks_stay_text_while_they_are_written(attack: str) -> None:
         part = stream.take()
         assert Inspector(part.finished + part.piece + part.tail).troubles == []
     assert Inspector(stream.finish().finished).troubles == []
+
+
+def test_the_corpus_stays_text() -> None:
+    troubles = {attack: found for attack in PAYLOADS if (found := Inspector(render(attack)).troubles)}
+    assert troubles == {}
+    assert Inspector(render("\n\n".join(PAYLOADS))).troubles == []
 
 
 @settings(max_examples=200, deadline=None)

@@ -1,11 +1,14 @@
 """SIGTERM: new work is refused, answers may finish, the rest is cut off; every row is final and the exit code is 0."""
 
+import asyncio
 import json
 import signal
 from contextlib import ExitStack
+from typing import Any
 
 import httpx
 
+from bench.page import Page
 from tests.server import RunningServer, bearer, eventually, running_server
 
 CHAT = "/v1/chat/completions"
@@ -36,18 +39,26 @@ def test_answers_that_fit_into_the_time_are_finished() -> None:
         assert {server.status_of(id) for id, _ in answers} == {"done"}
 
 
-def test_answers_that_take_too_long_are_cut_off_and_kept() -> None:
-    with running_server(drain_s=0.5, max_concurrent_requests=3) as server, ExitStack() as stack:
-        answers = [stream(server, "long", stack) for _ in range(5)]  # three run and two wait
-        eventually(lambda: server.rows("select count(*) from exchanges where answer like 'word0%'") == [(3,)])
-        server.process.send_signal(signal.SIGTERM)
-        for _, answer in answers:
-            *_, error, done = answer.read().decode().strip().split("\n\n")
-            assert json.loads(error.removeprefix("data: "))["error"]["code"] == "draining"
-            assert done == "data: [DONE]"
-        assert server.process.wait(30) == 0
-        assert {server.status_of(id) for id, _ in answers} == {"interrupted"}
-        assert server.rows("select count(*) from exchanges where answer like 'word0 word1 %'") == [(3,)]
+async def test_five_programs_and_five_pages_are_cut_off_and_kept() -> None:
+    settings: dict[str, Any] = {"max_concurrent_requests": 7, "max_requests_per_user": 10, "max_new_tokens": 4000}
+    with running_server(drain_s=0.5, **settings) as server, ExitStack() as stack, server.sign_in() as browser:
+        async with httpx.AsyncClient(base_url=server.url, timeout=60) as http:
+            pages = [Page(http, browser.cookies["qdesk_session"]) for _ in range(5)]
+            for page in pages:
+                await page.open()
+                assert await page.ask("long") == ""
+            answers = [stream(server, "long", stack) for _ in range(5)]  # two run and three wait
+            eventually(lambda: server.rows("select count(*) from exchanges where answer like 'word0%'") == [(7,)])
+            server.process.send_signal(signal.SIGTERM)
+            for _, answer in answers:
+                *_, error, done = answer.read().decode().strip().split("\n\n")
+                assert json.loads(error.removeprefix("data: "))["error"]["code"] == "draining"
+                assert done == "data: [DONE]"
+            assert await asyncio.to_thread(server.process.wait, 30) == 0
+            for page in pages:
+                await page.close()
+        assert server.rows("select status, count(*) from exchanges group by status") == [("interrupted", 10)]
+        assert server.rows("select count(*) from exchanges where answer like 'word0 word1 %'") == [(7,)]
 
 
 def test_a_second_signal_does_not_wait() -> None:

@@ -144,11 +144,14 @@ def test_the_figures_of_an_answer() -> None:
     assert details(exchange("a"), SAY) == [
         ("Waited", "2 s"),
         ("First token after", "1 s"),
+        ("Tokens of the prompt", "5"),
         ("Tokens", "21"),
         ("Tokens per second", "5"),
         ("Ended", "by itself"),
         ("Model", "Qwen2 · nf4"),
     ]
+    cached = replace(exchange("a"), prompt_tokens=3056, cached_tokens=3023)
+    assert ("Tokens of the prompt", "3,056 (3,023 cached)") in details(cached, SAY)
 
 
 def test_an_answer_that_ended_otherwise_says_how() -> None:

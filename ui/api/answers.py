@@ -130,7 +130,7 @@ def trouble_of(update: Update, request_id: str) -> ApiError | None:
             message = str(update.error or "The answer was not ready in time.")
             return ApiError(504, message, type="server_error", code="timed_out")
         case Status.INTERRUPTED:
-            message = "The server is going down and could not finish this answer."
+            message = str(update.error or "The server is going down and could not finish this answer.")
             return ApiError(503, message, type="server_error", code="draining", retry_after_s=10)
         case Status.CANCELLED if isinstance(update.error, AccessEnded):
             return ApiError(401, str(update.error), type="authentication_error", code=update.error.code)

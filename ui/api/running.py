@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response
 
 from engine.job import Job
 from engine.types import Status
+from ui.access import ACTIONS
 from ui.api.errors import ApiError
 from ui.auth import Caller
 from ui.desk import Desk
@@ -22,7 +23,11 @@ def register(desk: Desk) -> None:
     async def requests(request: Request) -> Response:
         """Running and waiting requests, in order of arrival."""
         caller = request.state.caller
-        names = {user.id: user.name for user in await desk.store.users.list()} if caller.admin else {}
+        names = (
+            {user.id: user.name for user in await desk.store.users.list()}
+            if caller.may(ACTIONS["request.others"])
+            else {}
+        )
         seen = [told(job, names) for job in desk.service.jobs.values() if owns(caller, job)]
         return JSONResponse({"object": "list", "data": seen})
 
@@ -41,7 +46,7 @@ def register(desk: Desk) -> None:
 
 
 def owns(caller: Caller, job: Job) -> bool:
-    return caller.admin or job.request.person == caller.person
+    return caller.may(ACTIONS["request.others"]) or job.request.person == caller.person
 
 
 def told(job: Job, names: dict[str, str]) -> dict[str, Any]:

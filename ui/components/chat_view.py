@@ -157,7 +157,7 @@ class ChatView:
             or say("The server is about to restart. Running answers are finished first."),
             "failed": say("The model cannot answer at present: {reason}", reason=reason),
         }
-        loading = service.loading if kind == "loading" else None
+        loading = service.intake.loading if kind == "loading" else None
         progress = (loading.done, loading.total) if loading else ()
         self._thread.service(kind, sentences[kind], service.backend.model, *progress)
         self._preferences.values(self.shown.chosen, self._desk.settings.system_prompt, service.max_new_tokens)

@@ -87,7 +87,7 @@ class Hub:
         """Tell the pages when what the service can do changes; ends with the last page."""
         told: object = None
         while self._views:
-            now = (self._service.state(), self._service.loading)
+            now = (self._service.state(), self._service.intake.loading)
             if now != told:
                 told = now
                 for view in list(self._views):

@@ -10,6 +10,7 @@ from datetime import datetime
 from engine.types import Exchange, Status
 from ui.components.attachments import split_files
 from ui.components.thread import Note, Turn
+from ui.engine_words import in_words
 from ui.i18n import Language
 
 Tree = Mapping[str, Exchange]  # by id, oldest first
@@ -140,6 +141,8 @@ def note(exchange: Exchange, say: Language) -> Note | None:
             return told("warn", say("The answer ended because no page showed it any more."), retry=True)
         case Status.TIMED_OUT:
             return told("warn", say("The answer took too long and was ended."), retry=True)
+        case Status.INTERRUPTED if exchange.error:  # why, in the engine's words
+            return told("warn", in_words(say, exchange.error), retry=True)
         case Status.INTERRUPTED:
             return told("warn", say("The server went down before the answer was finished."), retry=True)
         case Status.FAILED:
@@ -156,6 +159,10 @@ def details(exchange: Exchange, say: Language) -> list[tuple[str, str]]:
         rows.append((say("Waited"), say("{n} s", n=say.number(_seconds(exchange.queued_at, started), 1))))
     if started and first:
         rows.append((say("First token after"), say("{n} s", n=say.number(_seconds(started, first), 1))))
+    if exchange.prompt_tokens:
+        read, cached = say.number(exchange.prompt_tokens), say.number(exchange.cached_tokens)
+        told = say("{n} ({cached} cached)", n=read, cached=cached) if exchange.cached_tokens else read
+        rows.append((say("Tokens of the prompt"), told))
     if exchange.completion_tokens:
         rows.append((say("Tokens"), say.number(exchange.completion_tokens)))
     if first and finished and exchange.completion_tokens > 1 and finished > first:

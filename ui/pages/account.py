@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from nicegui import ui
 
+from ui.access import ACTIONS
 from ui.accounts import MAX_NAME, password_trouble
 from ui.auth import TooManyTries
 from ui.components.account.defaults import Defaults
@@ -16,7 +17,7 @@ from ui.desk import Desk
 from ui.i18n import LANGUAGES
 from ui.pages import account_export
 from ui.static_files import stylesheet
-from ui.theme import frame, heading, page_visitor, say_for
+from ui.theme import BUILT_WITHIN_S, frame, heading, page_visitor, say_for
 
 if TYPE_CHECKING:
     from storage.records import ApiKey
@@ -27,7 +28,7 @@ MAX_KEYS = 20
 def register(desk: Desk) -> None:
     account_export.register(desk)
 
-    @ui.page("/account")
+    @ui.page("/account", response_timeout=BUILT_WITHIN_S)
     async def account() -> None:
         visitor, client = page_visitor(), ui.context.client
         say = say_for(visitor, client.request)
@@ -50,7 +51,7 @@ class AccountView:
         self._preferences()
         await Defaults(self.owner).build()
         await OwnTemplates(self.owner, shared=False).build()
-        if self.visitor.user.role == "admin":
+        if self.desk.auth.allowed(self.visitor, ACTIONS["template.share"]):
             await OwnTemplates(self.owner, shared=True).build()
         self._password()
         section(say("API keys"), say("A key lets a program ask in your name. It is shown once, when it is made."))

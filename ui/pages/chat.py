@@ -6,6 +6,7 @@ once; what it shows comes as soon as the store has answered.
 
 from nicegui import background_tasks, ui
 
+from ui.access import page_right
 from ui.components.chat_view import ChatView
 from ui.components.composer import Composer
 from ui.components.feedback import FeedbackDialog, Ratings
@@ -41,7 +42,7 @@ def _build(desk: Desk, hub: Hub, when_free: WhenFree, conversation_id: str) -> N
     say = prepare(desk, visitor, say_for(visitor, client.request)("Chat"))
     styles = ("chat.css", "turns.css", "list.css", "answer.css", "popovers.css")
     ui.add_head_html("".join(map(stylesheet, styles)))
-    links = [(path, say(text)) for path, text, roles in PAGES if path != "/" and desk.auth.allowed(visitor, *roles)]
+    links = [(path, say(text)) for path, text in PAGES if path != "/" and desk.auth.allowed(visitor, page_right(path))]
     with ui.element("div").classes("chat"):
         sidebar = Sidebar(say, visitor.user.name, links, desk.auth.form_token(visitor.session_id))
         with ui.element("div").classes("chat-main"):  # NiceGUI puts a <main> around it

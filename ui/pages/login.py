@@ -12,14 +12,14 @@ from nicegui import app
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from ui.accounts import MIN_LENGTH, name_trouble, password_trouble
+from ui.accounts import name_trouble, password_trouble
 from ui.auth import SignInFailed, TooManyTries
 from ui.desk import Desk
 from ui.forms import banner, document, field, hidden, notice, read_form
 from ui.guard import COOKIE, own_path
 from ui.i18n import LANGUAGES, Language, language, preferred
 from ui.invitations import accept, invitation
-from ui.passwords import TooManyHashes
+from ui.passwords import MIN_LENGTH, TooManyHashes
 
 if TYPE_CHECKING:
     from storage.records import Invite
@@ -47,7 +47,10 @@ def register(desk: Desk) -> None:
         response.set_cookie(FORM_COOKIE, cookie, path="/", httponly=True, samesite="lax", secure=secure)
         return response
 
-    def signed_in(target: str, token: str) -> Response:
+    async def signed_in(request: Request, target: str, token: str) -> Response:
+        """Begin the new session, and end the one that this browser had before."""
+        if before := await auth.visitor(request.cookies.get(COOKIE, "")):
+            await auth.sign_out(before.session_id)
         response = RedirectResponse(target, 303)
         lifetime = int(auth.lifetime.total_seconds())
         response.set_cookie(COOKIE, token, lifetime, path="/", httponly=True, samesite="lax", secure=secure)
@@ -95,10 +98,12 @@ def register(desk: Desk) -> None:
         except SignInFailed:
             trouble = say("That name and password do not belong together.")
             return login_page(request, trouble=trouble, name=name, next=next, status=401)
-        except TooManyTries:
+        except TooManyTries as wait:
             trouble = say("Too many tries. Please wait some minutes, then try again.")
-            return login_page(request, trouble=trouble, name=name, next=next, status=429)
-        return signed_in(next, token)
+            page = login_page(request, trouble=trouble, name=name, next=next, status=429)
+            page.headers["Retry-After"] = str(wait.wait_s)
+            return page
+        return await signed_in(request, next, token)
 
     def setup_page(request: Request, token: str, *, trouble: str = "", name: str = "", status: int = 200) -> Response:
         say, (cookie, form_token) = say_to(request), sealed(request)
@@ -116,21 +121,24 @@ def register(desk: Desk) -> None:
     @app.get("/setup", include_in_schema=False)
     async def show_setup(request: Request) -> Response:
         token = request.query_params.get("token", "")
-        return setup_page(request, token) if auth.may_set_up(token) else setup_closed(request)
+        return setup_page(request, token) if auth.setup.opens(token) else setup_closed(request)
 
     @app.post("/setup", include_in_schema=False)
     async def set_up(request: Request) -> Response:
         say, form = say_to(request), await read_form(request)
         token, name, password = form.get("token", ""), form.get("name", "").strip(), form.get("password", "")
-        if not auth.may_set_up(token) or not own_form(request, form):
+        if not auth.setup.opens(token) or not own_form(request, form):
             return setup_closed(request)
         trouble = name_trouble(say, name) or password_trouble(say, password, form.get("again", ""))
         if trouble:
             return setup_page(request, token, trouble=trouble, name=name, status=400)
-        user = await auth.set_up(name, password)
+        try:
+            user = await auth.setup.make(name, password)
+        except TooManyHashes:
+            return setup_page(request, token, trouble=_busy(say), name=name, status=429)
         if user is None:
             return setup_closed(request)
-        return signed_in("/", await auth.start_session(user, request.headers.get("user-agent", "")))
+        return await signed_in(request, "/", await auth.start_session(user, request.headers.get("user-agent", "")))
 
     def invite_page(
         request: Request, token: str, known: "Invite", *, trouble: str = "", name: str = "", status: int = 200
@@ -166,15 +174,14 @@ def register(desk: Desk) -> None:
         try:
             made = await accept(desk, token, name, password)
         except TooManyHashes:
-            trouble = say("Many people are signing in just now. Please try again.")
-            return invite_page(request, token, known, trouble=trouble, name=name, status=429)
+            return invite_page(request, token, known, trouble=_busy(say), name=name, status=429)
         if made == "over":
             return invite_over(request)
         if made == "taken":
             trouble = say("There is an account of that name already.")
             return invite_page(request, token, known, trouble=trouble, name=name, status=409)
         await desk.store.audit.add(made.name, "invite.accept", made.name, f"invited by {known.invited_by}")
-        return signed_in("/", await auth.start_session(made, request.headers.get("user-agent", "")))
+        return await signed_in(request, "/", await auth.start_session(made, request.headers.get("user-agent", "")))
 
     @app.post("/logout", include_in_schema=False)
     async def logout(request: Request) -> Response:
@@ -186,6 +193,10 @@ def register(desk: Desk) -> None:
         response = RedirectResponse("/login", 303)
         response.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax", secure=secure)
         return response
+
+
+def _busy(say: Language) -> str:
+    return say("Many people are signing in just now. Please try again.")
 
 
 def _languages(say: Language, next: str) -> str:

@@ -4,19 +4,23 @@ Knows the settings and puts the parts together; torch and the rest are imported 
 """
 
 import asyncio
+import gc
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loguru import logger
 
-from engine.backends import CacheUse, StreamLook
+from engine.backends import CacheUse, Guesses, StreamLook
 from engine.errors import ContextOverflow, EngineError, NotReady
 from engine.settings import Settings
 from engine.types import ChatRequest, Done, Event, Message, Report
 
 if TYPE_CHECKING:
     from engine.backends.qwen2.loading import Engine
+    from engine.backends.qwen2.source import ModelSource
     from engine.backends.qwen2.stream import Stream
 
 
@@ -43,9 +47,16 @@ class Qwen2Backend:
         logger.info("{} is loaded after {:.1f} s", self.model, time.monotonic() - began)
 
     def _load(self, report: Report) -> "Engine":
-        from engine.backends.qwen2.loading import load
+        from engine.backends.qwen2 import ready, weights
 
-        return load(self.settings, report)
+        settings = self.settings
+        with ThreadPoolExecutor(1) as aside:  # checking leaves the interpreter to the import, which takes as long
+            importing = aside.submit(_import_loading)
+            source = weights.resolve(settings, report)
+            folder = ready.folder_of(source, settings.quantize, settings.models_dir)
+            whole = folder if ready.is_whole(folder, report) else None
+            load = importing.result()
+        return load(source, whole, settings, report)
 
     def count_tokens(self, messages: Sequence[Message]) -> int:
         return len(self._loaded().tokens.prompt(messages))
@@ -100,6 +111,13 @@ class Qwen2Backend:
         kept = sum(len(slot.tokens) for slot in slots if not slot.in_use)
         return CacheUse(sum(used), kept, len(slots) * engine.cache.capacity, len(used), len(slots))
 
+    def guesses(self) -> Guesses | None:
+        return self._engine.worker.guesses if self._engine else None
+
+    async def broken(self) -> str:
+        """As MayBreak says; to be asked once it is loaded."""
+        return await asyncio.shield(asyncio.wrap_future(self._loaded().worker.broken))
+
     def health(self) -> str | None:
         if self._stopped:
             return "The engine is stopped."
@@ -116,3 +134,13 @@ class Qwen2Backend:
             stopped = self._stopped
             raise NotReady(self.health() or "", code="draining" if stopped else "model_loading")
         return self._engine
+
+
+def _import_loading() -> "Callable[[ModelSource, Path | None, Settings, Report], Engine]":
+    gc.disable()  # what is imported stays, as in main.py
+    try:
+        from engine.backends.qwen2.loading import load
+    finally:
+        gc.freeze()
+        gc.enable()
+    return load

@@ -4,14 +4,17 @@ Knows slots, the tokens whose keys and values each one holds, and the tensors th
 Owned by the generation thread.
 """
 
+import math
+import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from engine.backends.qwen2.ready import Shape
+
+BEYOND = 512  # tokens that a step may have written after those that it was said to hold
 
 
 @dataclass(slots=True)
@@ -20,6 +23,7 @@ class Slot:
     tokens: list[int] = field(default_factory=list)  # whose keys and values are in the cache, from position 0 on
     in_use: bool = False
     used_at: int = 0  # the cache's count of events, for least recently used
+    reach: int = 0  # most tokens that it has held
 
 
 class KVCache:
@@ -62,6 +66,7 @@ class KVCache:
             slot = min(free, key=lambda slot: (bool(slot.tokens), slot.used_at))
         if slot is not best:
             self._copy(best, slot, cached)
+        slot.reach = max(slot.reach, len(slot.tokens))
         slot.tokens = list(tokens[:cached])
         slot.in_use = True
         self._touch(slot)
@@ -72,10 +77,18 @@ class KVCache:
         slot.in_use = False
         self._touch(slot)
 
+    def wipe(self, slot: Slot) -> None:
+        """Forget what the slot holds. What is no number counts even where it is masked, so nothing of it may stay."""
+        written = max(slot.reach, len(slot.tokens)) + BEYOND
+        slot.tokens, slot.reach = [], 0
+        for tensor in (*self.keys, *self.values):
+            tensor[slot.index, :, :written] = 0
+
     def clear(self) -> None:
         """Forget everything: after a failure nobody knows what the tensors hold."""
         for slot in self.slots:
-            slot.tokens, slot.in_use = [], False
+            self.wipe(slot)
+            slot.in_use = False
 
     def _copy(self, source: Slot, target: Slot, count: int) -> None:
         if count:
@@ -101,7 +114,13 @@ def slot_bytes(shape: Shape, capacity: int, dtype: torch.dtype) -> int:
 
 
 def _zeros(size: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> Tensor:
-    """Zeros; on a CPU by calloc, so that pages that nobody has written to take no memory."""
-    if device.type != "cpu":
+    """Zeros; on a CPU in pages of their own, so that those that nobody has written to take no memory.
+
+    Linux would make huge pages of 2 MB, which is what a slot's keys in a layer take: the first token would take it all.
+    """
+    if device.type != "cpu" or not hasattr(mmap, "MAP_PRIVATE"):
         return torch.zeros(size, dtype=dtype, device=device)
-    return torch.from_numpy(np.zeros(size, dtype=np.int16 if dtype.itemsize == 2 else np.int32)).view(dtype)
+    memory = mmap.mmap(-1, math.prod(size) * dtype.itemsize, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+    return torch.frombuffer(memory, dtype=dtype).view(size)

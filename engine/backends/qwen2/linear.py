@@ -112,6 +112,17 @@ def _packed(library: ModuleType, weight: Tensor, state: Any, bias: Tensor | None
     return evaluated
 
 
+_kept = threading.local()
+
+
+def _in_float32(rows: Tensor) -> Tensor:
+    """A copy that is this thread's until it asks for the next one: new memory costs more than the copying."""
+    kept: Tensor | None = getattr(_kept, "copy", None)
+    if kept is None or kept.numel() < rows.numel():
+        kept = _kept.copy = torch.empty(rows.numel())
+    return kept[: rows.numel()].view(rows.shape).copy_(rows)
+
+
 class Dense:
     """A linear on weights as torch has them."""
 
@@ -132,7 +143,7 @@ class Half:
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         biases = [None] * len(weight) if bias is None else bias.float().split(PIECE)
         self._pieces = [
-            torch.ops.quantized.linear_prepack_fp16(rows.float(), offset)
+            torch.ops.quantized.linear_prepack_fp16(_in_float32(rows), offset)
             for rows, offset in zip(weight.split(PIECE), biases, strict=False)
         ]
 

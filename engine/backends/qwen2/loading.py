@@ -10,11 +10,12 @@ from pathlib import Path
 import psutil
 import torch
 
-from engine.backends.qwen2 import linear, weights
+from engine.backends.qwen2 import linear
+from engine.backends.qwen2.graphs import graphed
 from engine.backends.qwen2.kvcache import KVCache, slot_bytes
 from engine.backends.qwen2.model import Qwen2
-from engine.backends.qwen2.quantize import ready_folder
-from engine.backends.qwen2.ready import WEIGHTS, Shape
+from engine.backends.qwen2.quantize import make
+from engine.backends.qwen2.ready import WEIGHTS, Shape, folder_of
 from engine.backends.qwen2.schema import Schemas
 from engine.backends.qwen2.source import ModelSource, unusable
 from engine.backends.qwen2.tokens import Tokens
@@ -23,6 +24,7 @@ from engine.settings import Settings
 from engine.types import Progress, Report
 
 SPARE_SLOTS = 6  # conversations that stay cached while every place is taken
+RESERVE = 1536 << 20  # bytes of a GPU's memory that the KV cache leaves at least
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,25 +38,23 @@ class Engine:
     worker: Worker
 
 
-def load(settings: Settings, report: Report) -> Engine:
-    """Return an engine that is ready to answer. Raises EngineError with a sentence that says what to do."""
-    source = weights.resolve(settings, report)
-    return load_source(source, settings, report)
+def load(source: ModelSource, whole: Path | None, settings: Settings, report: Report) -> Engine:
+    """Return an engine that is ready to answer. Raises EngineError with a sentence that says what to do.
 
-
-def load_source(source: ModelSource, settings: Settings, report: Report) -> Engine:
+    `whole` is the source's folder of ready weights where there is one and it has been checked; None makes it.
+    """
     device = choose_device(settings.device)
     torch.set_num_threads(threads := settings.threads or physical_cores())
-    folder = ready_folder(source, settings.quantize, settings.models_dir, device, report)
+    method = settings.quantize
+    folder = whole or make(source, method, folder_of(source, method, settings.models_dir), device, report)
     report(Progress("loading"))
     unpack = _should_unpack(folder, device)
-    model = Qwen2(folder, device, unpack=unpack)
+    model = Qwen2.read(folder, device, unpack=unpack)
     tokens = Tokens(folder)
     cache = make_cache(model.shape, settings, device, model.dtype)
     report(Progress("warming up"))
-    worker = Worker(
-        model, cache, tokens, frozenset({*model.shape.end_tokens, *tokens.ends}), threads, settings.lookup_tokens
-    )
+    ends = frozenset({*model.shape.end_tokens, *tokens.ends})
+    worker = Worker(graphed(model, cache), cache, tokens, ends, threads, settings.lookup_tokens)
     worker.start()
     reason = source.reason + (UNPACKED if unpack and settings.quantize == "nf4" else "")
     return Engine(source, reason, tokens, Schemas(tokens), model.weights_bytes, cache, worker)
@@ -84,7 +84,7 @@ def make_cache(shape: Shape, settings: Settings, device: torch.device, dtype: to
     context = min(settings.max_context_tokens, shape.context_tokens)
     needed = slot_bytes(shape, context, dtype)
     slots = settings.max_concurrent_requests + SPARE_SLOTS
-    room = settings.kv_cache_mb << 20 or free_memory(device) // 2
+    room = settings.kv_cache_mb << 20 or room_for_cache(free_memory(device), device)
     if room < needed:
         raise unusable(
             f"One conversation of {context} tokens needs {needed / 2**20:.0f} MB of KV cache, and there are "
@@ -93,6 +93,15 @@ def make_cache(shape: Shape, settings: Settings, device: torch.device, dtype: to
     if settings.kv_cache_mb:
         slots = room // needed
     return KVCache(shape, min(slots, room // needed), context, device, dtype)
+
+
+def room_for_cache(free: int, device: torch.device) -> int:
+    """Bytes of the free memory that the cache may take once the weights are loaded.
+
+    On a GPU all but a reserve: for what a step computes with, for CUDA graphs, and for pieces that nobody can use. On a
+    CPU half: the memory is others' as well.
+    """
+    return max(0, free - max(RESERVE, free // 10)) if device.type == "cuda" else free // 2
 
 
 def free_memory(device: torch.device) -> int:

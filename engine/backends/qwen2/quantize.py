@@ -8,9 +8,7 @@ model runs.
 
 import json
 import os
-import re
 import shutil
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -23,14 +21,22 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from engine.backends.qwen2.linear import can_quantize, quantize
-from engine.backends.qwen2.ready import CONTROL, MANIFEST, SHAPE, TOKENIZER, WEIGHTS, Shape
+from engine.backends.qwen2.ready import (
+    CONTROL,
+    MANIFEST,
+    SHAPE,
+    TOKENIZER,
+    WEIGHTS,
+    Shape,
+    checksum,
+    folder_of,
+    is_whole,
+)
 from engine.backends.qwen2.source import ModelSource, check_space, saving_to, unusable
 from engine.types import Progress, Report
 
 if TYPE_CHECKING:
     from transformers import Qwen2Config, Qwen2ForCausalLM
-
-FORMAT = 3  # raise it whenever the layout changes: folders of another format are made anew
 
 
 def ready_folder(source: ModelSource, method: str, models_dir: Path, device: torch.device, report: Report) -> Path:
@@ -38,32 +44,15 @@ def ready_folder(source: ModelSource, method: str, models_dir: Path, device: tor
 
     `method` is "nf4" or "none". The work of making it is done on `device`.
     """
-    label = re.sub(r"[^\w.-]+", "-", source.name)[-60:]
-    folder = models_dir / "ready" / f"{label}-{source.identity}-{method}-{FORMAT}"
-    if is_whole(folder, report):
-        return folder
+    folder = folder_of(source, method, models_dir)
+    return folder if is_whole(folder, report) else make(source, method, folder, device, report)
+
+
+def make(source: ModelSource, method: str, folder: Path, device: torch.device, report: Report) -> Path:
+    """Make the folder anew, and return it."""
     with saving_to(folder.parent), _made_aside(folder) as aside:
         _make(source, method, aside, device, report)
     return folder
-
-
-def is_whole(folder: Path, report: Report) -> bool:
-    """Whether every file of the folder is as it was when it was made."""
-    try:
-        checksums: dict[str, int] = json.loads((folder / MANIFEST).read_text())
-        return all(_checksum(folder / name, report) == value for name, value in checksums.items())
-    except (OSError, ValueError, AttributeError):
-        return False
-
-
-def _checksum(file: Path, report: Report) -> int:
-    """CRC-32: it is to find damage, not forgery, and takes a third of a second a gigabyte."""
-    size, value, done = file.stat().st_size, 0, 0
-    with file.open("rb") as stream:
-        while chunk := stream.read(1 << 24):
-            value, done = zlib.crc32(chunk, value), done + len(chunk)
-            report(Progress("checking", done, size, "bytes"))
-    return value
 
 
 @contextmanager
@@ -86,9 +75,9 @@ def _made_aside(folder: Path) -> Iterator[Path]:
 def _make(source: ModelSource, method: str, folder: Path, device: torch.device, report: Report) -> None:
     report(Progress("reading the model"))
     model, tokenizer = _load(source, report)
-    shape = _shape(model.config, tokenizer.eos_token_id)
+    shape = shape_of(model.config, tokenizer.eos_token_id)
     check_space(folder, sum(weight.numel() for weight in model.parameters()) * (1 if method == "nf4" else 2))
-    tensors = _tensors(model, shape, method, device, report)
+    tensors = tensors_of(model, shape, method, device, report)
     report(Progress("saving"))
     save_file(tensors, folder / WEIGHTS)
     (folder / SHAPE).write_text(json.dumps(asdict(shape), indent=1))
@@ -96,7 +85,7 @@ def _make(source: ModelSource, method: str, folder: Path, device: torch.device, 
     (folder / CONTROL).write_text(json.dumps(text["added_tokens"], indent=1), encoding="utf-8")
     (folder / TOKENIZER).write_text(json.dumps(text | {"added_tokens": []}, ensure_ascii=False), encoding="utf-8")
     files = (SHAPE, WEIGHTS, TOKENIZER, CONTROL)
-    (folder / MANIFEST).write_text(json.dumps({name: _checksum(folder / name, lambda _: None) for name in files}))
+    (folder / MANIFEST).write_text(json.dumps({name: checksum(folder / name, lambda _: None) for name in files}))
 
 
 def _load(source: ModelSource, report: Report) -> tuple["Qwen2ForCausalLM", Any]:
@@ -108,18 +97,18 @@ def _load(source: ModelSource, report: Report) -> tuple["Qwen2ForCausalLM", Any]
     logging.disable_progress_bar()
     gguf: dict[str, Any] = {"gguf_file": source.gguf_file} if source.gguf_file else {}
     with quickly(report):
-        config = AutoConfig.from_pretrained(source.folder, **gguf)
+        config = AutoConfig.from_pretrained(source.folder, trust_remote_code=False, **gguf)
         if config.model_type != "qwen2":
             raise unusable(
                 f"{source.name} is of the architecture {config.model_type!r}; this engine runs qwen2 (Qwen2, Qwen2.5)."
             )
-        tokenizer = AutoTokenizer.from_pretrained(source.folder, **gguf)
+        tokenizer = AutoTokenizer.from_pretrained(source.folder, trust_remote_code=False, **gguf)
         if gguf:
             gguf["quantization_config"] = GgufConfig(dequantize=True)
         return Qwen2ForCausalLM.from_pretrained(source.folder, dtype=torch.bfloat16, **gguf), tokenizer
 
 
-def _shape(config: "Qwen2Config", tokenizer_end: int | None) -> Shape:
+def shape_of(config: "Qwen2Config", tokenizer_end: int | None) -> Shape:
     rope: dict[str, Any] = dict(config.rope_parameters or {})
     if rope.get("rope_type", "default") != "default" or config.use_sliding_window:
         raise unusable(
@@ -142,7 +131,7 @@ def _shape(config: "Qwen2Config", tokenizer_end: int | None) -> Shape:
     )
 
 
-def _tensors(
+def tensors_of(
     model: "Qwen2ForCausalLM", shape: Shape, method: str, device: torch.device, report: Report
 ) -> dict[str, Tensor]:
     """Every tensor of the ready folder: q, k, v in one linear, gate and up in one, each quantised if it can be."""

@@ -102,7 +102,7 @@ class Chooser:
 @torch.inference_mode()
 def sample(logits: Tensor, choosers: Sequence[Chooser]) -> list[int | None]:
     """Choose a token a row of `logits` [rows, vocabulary]; None where the row holds no finite maximum."""
-    logits = logits.float()
+    logits = logits.to(torch.float32, copy=True)  # choosers change their rows
     asked = {row: logits[row].clone() for row, one in enumerate(choosers) if one.sampling.logprobs is not None}
     for row, chooser in zip(logits, choosers, strict=True):
         chooser.shape(row)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 PATIENCE = 1.5  # prefill in a step that decodes, in decode times
-LONGEST_STEP_S = 0.25  # of prefill alone: how long a new request or a cancellation may have to wait
+LONGEST_STEP_S = 0.5  # of prefill alone: how long a new request or a cancellation may have to wait
 FEWEST, MOST = 16, 512  # tokens of prefill in a step, whatever they cost
 SHARE = 0.25  # of a step's prefill, for the one that has waited longest
 SMOOTHING = 0.2  # weight of the newest measurement
@@ -39,23 +39,34 @@ class Sequence:
 
 @dataclass(slots=True)
 class Costs:
-    """What a step takes, learnt from steps: a token of prefill, and decodes by their number. Seconds."""
+    """What a step takes, learnt from steps. Seconds.
 
-    prefill_s: float = 0.005
-    decode_s: dict[int, float] = field(default_factory=dict)
+    All weights are read once a step, whatever is in it: that is in the time of the decodes, also of a single one. Each
+    further row costs about the same, be it of a prompt or of a guess. Without that distinction small pieces of a prompt
+    would seem dear, and would be made smaller for it.
+    """
+
+    row_s: float = 0.005
+    decode_s: dict[int, float] = field(default_factory=dict)  # by their number
+
+    @staticmethod
+    def of(rows: int, reading: float, decode: float) -> "Costs":
+        """From one piece of a prompt, of so many rows, and one decode."""
+        return Costs(max(reading - decode, 1e-6) / rows, {1: decode})
 
     def decodes(self, count: int) -> float:
         """Expected time of that many decodes, from the nearest number that was measured; 0 if none was."""
         if not count or not self.decode_s:
             return 0.0
-        return self.decode_s[min(self.decode_s, key=lambda known: abs(known - count))]
+        near = min(self.decode_s, key=lambda known: abs(known - count))
+        return self.decode_s[near] + max(0, count - near) * self.row_s
 
     def learn(self, decodes: int, prefill: int, seconds: float) -> None:
         if not prefill:
             known = self.decode_s.get(decodes, seconds)
             self.decode_s[decodes] = known + SMOOTHING * (seconds - known)
-        elif seconds > (base := self.decodes(decodes)):
-            self.prefill_s += SMOOTHING * ((seconds - base) / prefill - self.prefill_s)
+        elif seconds > (base := self.decodes(decodes or 1)):
+            self.row_s += SMOOTHING * ((seconds - base) / prefill - self.row_s)
 
 
 S = TypeVar("S", bound=Sequence)
@@ -85,5 +96,6 @@ class Scheduler:
 
     def budget(self, decodes: int) -> int:
         """Tokens of prefill that the next step may compute beside so many decodes."""
-        seconds = PATIENCE * self.costs.decodes(decodes) if decodes else LONGEST_STEP_S
-        return max(FEWEST, min(MOST, int(seconds / self.costs.prefill_s)))
+        alone = LONGEST_STEP_S - self.costs.decodes(1)
+        seconds = PATIENCE * self.costs.decodes(decodes) if decodes else alone
+        return max(FEWEST, min(MOST, int(seconds / self.costs.row_s)))

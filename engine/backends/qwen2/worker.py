@@ -1,6 +1,6 @@
-"""The generation thread: schedule -> step -> sample -> hand the tokens to the event loop, for as long as it lives.
+"""The generation thread: take in what is asked -> step -> hand the tokens to the event loop, for as long as it lives.
 
-Knows the order of things and what to do when one of them fails. The model, the cache and the policy are given to it.
+Knows how requests come and go, and what to do when a step fails. What a step is, stepping.py knows.
 """
 
 import asyncio
@@ -8,48 +8,38 @@ import atexit
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from collections.abc import Sequence
+from concurrent.futures import Future
 from queue import Empty, SimpleQueue
-from typing import Protocol
 
 import torch
 from loguru import logger
-from torch import Tensor
 
 from engine.backends.qwen2.kvcache import KVCache
-from engine.backends.qwen2.lookup import worth_guessing
-from engine.backends.qwen2.model import Piece
-from engine.backends.qwen2.sampler import Chooser, Constraint, sample
-from engine.backends.qwen2.scheduler import Scheduler
+from engine.backends.qwen2.sampler import Chooser, Constraint
+from engine.backends.qwen2.stepping import FAILED, Model, Stepper
 from engine.backends.qwen2.stream import Stream
 from engine.backends.qwen2.tokens import TextStream, Tokens
 from engine.errors import BackendFailed, EngineError, NotReady
-from engine.types import Done, Event, Sampling
+from engine.types import Event, Sampling
 
 STUCK_AFTER_S = 120.0  # a step that takes longer than this means that the device hangs
-FAILED = "The engine failed while it worked on this request; ask again."
-OUT_OF_MEMORY = "The engine ran out of memory while it worked on this request; ask again, with a shorter prompt."
-
-
-class Model(Protocol):
-    device: torch.device
-
-    def step(self, pieces: Sequence[Piece], cache: KVCache) -> Tensor: ...
 
 
 class Worker:
     def __init__(
         self, model: Model, cache: KVCache, tokens: Tokens, ends: frozenset[int], threads: int, lookahead: int
     ) -> None:
-        self.scheduler = Scheduler()
+        """`threads` are the CPU's, for the arithmetic; `lookahead` tokens may be guessed for one answer in a step."""
+        self._stepper = Stepper(model, cache, lookahead, self._tell, self._close)
+        self.scheduler, self.guesses = self._stepper.scheduler, self._stepper.guesses
         self._model, self._cache, self._tokens, self._ends = model, cache, tokens, ends
-        self._threads = threads  # of the CPU, for the arithmetic
-        self._lookahead = lookahead  # tokens that may be guessed for one answer in a step; 0 = none
+        self._threads = threads
         self._streams: list[Stream] = []  # those that have not ended, in order of arrival; the thread's own
         self._inbox: SimpleQueue[Stream | None] = SimpleQueue()  # None is only a knock
         self._outbox: defaultdict[asyncio.AbstractEventLoop, list[tuple[Stream, Event | EngineError | None]]]
         self._outbox = defaultdict(list)
+        self.broken: Future[str] = Future()  # the reason, when the thread has ended though nobody asked for it
         self._closing = False
         self._trouble: str | None = None
         self._step_began: float | None = None
@@ -113,10 +103,10 @@ class Worker:
         trouble = "The engine is stopped."
         try:
             torch.set_num_threads(self._threads)
-            self._warm_up()
+            self._stepper.warm_up()
             self._ready.set()
             while self._collect():
-                self._turn()
+                self._step()
                 self._deliver()
         except BaseException as error:
             logger.opt(exception=error).critical("the generation thread ends")
@@ -125,6 +115,8 @@ class Worker:
             self._trouble = trouble
             self._ready.set()
             self._fail_all(NotReady(trouble, code="draining" if self._closing else "engine_failed"))
+            if not self._closing:
+                self.broken.set_result(trouble)
 
     def _collect(self) -> bool:
         """Take in what is new and let go of what is cancelled, waiting if there is nothing to do. False to end."""
@@ -139,77 +131,13 @@ class Worker:
             self._close(stream, None)
         return not self._closing
 
-    def _turn(self) -> None:
-        """One step of everything that runs."""
-        plan = self.scheduler.schedule(self._streams, self._take_slot)
-        guesses = self._guesses(plan)
-        pieces = {stream: _piece(stream, count, guesses.get(stream, [])) for stream, count in plan.items()}
-        if not pieces:
-            return
-        self._step_began = began = time.monotonic()
+    def _step(self) -> None:
+        self._step_began = time.monotonic()
         try:
-            logits = self._model.step(list(pieces.values()), self._cache)
-            for stream, count in plan.items():
-                stream.compute(count)
-            self._choose({stream: piece for stream, piece in pieces.items() if piece.logits}, logits)
+            self._stepper.step(self._streams)
         except Exception as error:
             self._recover(error)
-            return
         self._step_began = None
-        self.scheduler.costs.learn(*_rows(pieces.values()), time.monotonic() - began)
-
-    def _guesses(self, plan: dict[Stream, int]) -> dict[Stream, list[int]]:
-        """What may come next in answers, as far as it is worth trying; nothing while a prompt is read."""
-        if not self._lookahead or any(stream.pending > 1 for stream in plan):
-            return {}
-        found = {stream: stream.lookup.guess(min(self._lookahead, stream.room - 1)) for stream in plan}
-        found = {stream: guess for stream, guess in found.items() if guess}
-        lookups = [(stream.lookup, guess) for stream, guess in found.items()]
-        length = worth_guessing(lookups, len(plan), self.scheduler.costs, self._lookahead)
-        if not length:
-            for lookup, _ in lookups:
-                lookup.forgive()
-        return {stream: guess[:length] for stream, guess in found.items()}
-
-    def _choose(self, pieces: dict[Stream, Piece], logits: Tensor) -> None:
-        """Choose the tokens that follow, and go on along each guess for as long as it is what was chosen."""
-        ends = accumulate(piece.logits for piece in pieces.values())
-        rows = {stream: end - piece.logits for (stream, piece), end in zip(pieces.items(), ends, strict=True)}
-        right = 0
-        while rows:
-            asked = logits if len(rows) == len(logits) else logits[[row + right for row in rows.values()]]
-            chosen = sample(asked, [stream.chooser for stream in rows])
-            for stream, token in zip(list(rows), chosen, strict=True):
-                self._advance(stream, token)
-                guess = pieces[stream].tokens[1:] if pieces[stream].logits > 1 else []
-                if stream.slot and right < len(guess) and guess[right] == token:
-                    stream.compute(1)
-                else:
-                    stream.lookup.learn(len(guess), right)
-                    del rows[stream]
-            right += 1
-
-    def _take_slot(self, stream: Stream) -> bool:
-        if taken := self._cache.take(stream.tokens):
-            stream.slot, stream.cached = taken
-            stream.slotted, stream.computed = True, stream.cached
-        return stream.slotted
-
-    def _advance(self, stream: Stream, token: int | None) -> None:
-        try:
-            if token is None:
-                raise ArithmeticError("the model returned no finite number")
-            events = stream.take(token)
-        except Exception as error:
-            logger.opt(exception=error).error("one request failed; the others go on")
-            self._close(stream, BackendFailed(FAILED))
-            return
-        for event in events[:-1]:
-            self._tell(stream, event)
-        if events and isinstance(events[-1], Done):
-            self._close(stream, events[-1])
-        elif events:
-            self._tell(stream, events[-1])
 
     def _close(self, stream: Stream, last: Event | EngineError | None) -> None:
         self._streams.remove(stream)
@@ -236,12 +164,11 @@ class Worker:
     def _recover(self, error: Exception) -> None:
         """Fail what runs, forget the cache, and see whether the model still works. Raises if it does not."""
         logger.opt(exception=error).error("a step failed")
-        exhausted = isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "can't allocate memory" in str(error)
-        self._fail_all(BackendFailed(OUT_OF_MEMORY if exhausted else FAILED))
+        self._fail_all(BackendFailed(FAILED))
         self._cache.clear()
         if self._model.device.type == "cuda":
             torch.cuda.empty_cache()
-        self._warm_up()
+        self._stepper.warm_up()
 
     def _fail_all(self, error: EngineError) -> None:
         while not self._inbox.empty():
@@ -250,27 +177,6 @@ class Worker:
         for stream in list(self._streams):
             self._close(stream, error)
         self._deliver()
-
-    def _warm_up(self) -> None:
-        """Run a prompt and a decode: bitsandbytes packs weights anew at the first use, which must not be in a hurry."""
-        self._step_began = time.monotonic()
-        self._model.step([Piece(0, 0, [0, 0], logits=1)], self._cache)
-        self._model.step([Piece(0, 2, [0], logits=1)], self._cache)
-        self._step_began = None
-
-
-def _piece(stream: Stream, count: int, guess: list[int]) -> Piece:
-    assert stream.slot
-    end = stream.computed + count
-    tokens = stream.tokens[stream.computed : end] + guess
-    return Piece(stream.slot.index, stream.computed, tokens, logits=(end == len(stream.tokens)) + len(guess))
-
-
-def _rows(pieces: Iterable[Piece]) -> tuple[int, int]:
-    """How many rows of a step go on with answers, guesses included, and how many read prompts."""
-    found = [(piece.logits, len(piece.tokens)) for piece in pieces]
-    decodes = sum(tokens for logits, tokens in found if logits == tokens)
-    return decodes, sum(tokens for _, tokens in found) - decodes
 
 
 def _put(items: list[tuple[Stream, Event | EngineError | None]]) -> None:

@@ -11,7 +11,7 @@ from engine.errors import BackendFailed, EngineError, InvalidRequest, NotReady, 
 from engine.settings import Settings
 from engine.types import ChatRequest, Delta, Done, Message
 from tests.engine.backends.test_contract import ask, collect, first_delta, silent, text_of
-from tests.engine.backends.upstream import canned, delta, reply, stream_of, upstream
+from tests.engine.backends.upstream import Canned, Upstream, canned, delta, reply, stream_of, upstream
 
 QWEN2_COUNTS = {
     "The committee will meet on Thursday afternoon to discuss the annual budget.": 13,
@@ -178,6 +178,66 @@ async def test_a_server_that_is_not_up_yet_is_waited_for() -> None:
                 await asyncio.sleep(0)
         assert backend.reason == f"Answers come from the server at {server.url}."
         assert text_of(await collect(backend.stream(ask("Hello")))) == "Hello"
+        await backend.stop()
+
+
+def several(*servers: Canned | Upstream) -> str:
+    return " , ".join(server.url for server in servers)
+
+
+async def test_of_several_servers_the_one_with_the_fewest_open_answers_is_asked() -> None:
+    async with upstream() as one, upstream() as other:
+        backend = await started(several(one, other))
+        assert backend.reason == f"Answers come from the servers at {one.url} and {other.url}."
+        streams = [backend.stream(ask("long", 1000)) for _ in range(4)]
+        for stream in streams:
+            await first_delta(stream)
+        assert [len(server.bodies) for server in (one, other)] == [2, 2]
+        for stream in streams[1::2]:  # of the second server
+            await stream.aclose()
+        await collect(backend.stream(ask("Hello")))
+        assert len(other.bodies) == 3
+        for stream in streams:
+            await stream.aclose()
+        await backend.stop()
+
+
+async def test_a_server_that_dies_is_left_out_and_comes_back() -> None:
+    async with canned(MODELS) as dies, upstream() as stays:
+        backend = RemoteBackend(Settings(backend="remote", openai_base_url=several(dies, stays)), ask_again_s=0)
+        await backend.start(silent)
+        assert text_of(await collect(backend.stream(ask("Hello")))) == "You said: Hello"
+        asked = len(dies.requests)
+        assert asked == 2, "it was tried first, and broke off"
+        await collect(backend.stream(ask("Hello")))
+        assert len(dies.requests) == asked, "nothing is sent to it while it is gone"
+        assert backend.health() is None, "one that answers is enough"
+        dies.answers += [MODELS, WHOLE]
+        async with asyncio.timeout(10):
+            while dies.url not in backend.reason:
+                assert backend.health() is None  # each look asks again
+                await asyncio.sleep(0)
+        assert text_of(await collect(backend.stream(ask("Hello")))) == "Hello"
+        await backend.stop()
+
+
+async def test_a_full_server_passes_the_question_on_and_all_of_them_full_is_full() -> None:
+    full = reply("", "429 Too Many Requests")
+    async with canned(MODELS, full, full) as one, canned(MODELS, WHOLE, full) as other:
+        backend = await started(several(one, other))
+        assert text_of(await collect(backend.stream(ask("Hello")))) == "Hello"
+        with pytest.raises(QueueFull):
+            await collect(backend.stream(ask("Hello")))
+        assert [len(server.requests) for server in (one, other)] == [3, 3]
+        await backend.stop()
+
+
+async def test_an_answer_that_has_begun_is_never_begun_again_elsewhere() -> None:
+    async with canned(MODELS, stream_of(delta("Hel"))) as breaks, upstream() as other:
+        backend = await started(several(breaks, other))
+        with pytest.raises(BackendFailed):
+            await collect(backend.stream(ask("Hello")))
+        assert other.bodies == []
         await backend.stop()
 
 

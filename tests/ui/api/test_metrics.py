@@ -3,6 +3,8 @@
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
+from engine.backends import Guesses
+from engine.backends.scripted import ScriptedBackend
 from engine.job import Outcome
 from engine.monitor import Monitor
 from engine.types import Status
@@ -31,13 +33,28 @@ async def test_no_outcome_is_lost_however_many_there_are() -> None:
     service.on_outcome.append(figures.count)
     for _ in range(12_000):  # more than the service itself remembers
         for told in service.on_outcome:
-            told(Outcome(1.0, Status.DONE, 0.1, 0.2, 0.5, completion_tokens=3, prompt_tokens=7, finish_reason="length"))
+            told(Outcome(1.0, Status.DONE, 0.1, 0.2, 0.5, 3, 7, 4, finish_reason="length"))
     values = values_of(figures.page().decode())
     assert value(values, "qdesk_request_success_total", finished_reason="length") == 12_000
     assert value(values, "qdesk_generation_tokens_total") == 36_000
     assert value(values, "qdesk_prompt_tokens_total") == 84_000
+    assert value(values, "qdesk_prefix_cache_queries_total") == 84_000
+    assert value(values, "qdesk_prefix_cache_hits_total") == 48_000
     assert value(values, "qdesk_e2e_request_latency_seconds_count") == 12_000
     await service.stop()
+
+
+async def test_guesses_are_counted_where_the_backend_makes_any() -> None:
+    class Guessing(ScriptedBackend):
+        def guesses(self) -> Guesses:
+            return Guesses(guessed=10, right=7)
+
+    names = {f"qdesk_spec_decode_num_{kind}_tokens_total": count for kind, count in (("draft", 10), ("accepted", 7))}
+    for backend, told in ((Guessing(), True), (ScriptedBackend(), False)):
+        service = await service_on(backend)
+        values = values_of(Figures(service, Monitor(service)).page().decode())
+        assert [value(values, name) for name in names] == (list(names.values()) if told else [0, 0])
+        await service.stop()
 
 
 def test_each_way_to_end_is_counted_and_nobody_is_named() -> None:

@@ -2,11 +2,15 @@
 
 import io
 import json
+import os
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -15,7 +19,8 @@ import pytest
 from engine.settings import Settings
 from storage import Store
 from storage.errors import StorageError
-from tests.server import PASSWORD, ROOT, RunningServer, bearer, in_a_thread, make_accounts, running_server, sign_in
+from tests.databases import PASSWORD, add_accounts, new_database
+from tests.server import ROOT, RunningServer, bearer, eventually, running_server, sign_in
 from ui.console.commands import run
 
 
@@ -55,12 +60,65 @@ def test_a_backup_beside_the_server_holds_all_that_was_answered(server: RunningS
         command(server.data_dir, "restore", copy)
 
 
+def test_copies_made_while_everybody_writes_pass_all_checks_and_serve(server: RunningServer, tmp_path: Path) -> None:
+    """Three in a row, beside four programs; each is restored, opened as a server opens it, and holds whole answers."""
+    over = threading.Event()
+
+    def ask_on(program: int) -> None:
+        while not over.is_set():
+            ask(server, f"program {program} asks for itself")
+
+    with ThreadPoolExecutor(4) as programs:
+        asking = [programs.submit(ask_on, number) for number in range(4)]
+        copies = [tmp_path / f"copy {number}.db" for number in range(3)]
+        for number, copy in enumerate(copies, start=1):
+            more = "select 1 from exchanges where prompt like 'program %' and status = 'done' limit 1 offset ?"
+            eventually(partial(server.rows, more, 3 * number))
+            assert command(server.data_dir, "backup", copy) == 0
+        over.set()
+        assert [each.exception() for each in asking] == [None] * 4
+    for copy in copies:
+        restored = tmp_path / copy.stem
+        assert command(restored, "restore", copy) == 0
+        store = Store(f"sqlite:///{restored / 'qdesk.db'}")
+        store.open()
+        store.close()
+        with closing(sqlite3.connect(restored / "qdesk.db")) as database:
+            assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            assert database.execute("PRAGMA foreign_key_check").fetchall() == []
+            rows = database.execute(
+                "select prompt, answer, status from exchanges where prompt like 'program %'"
+            ).fetchall()
+        assert {status for _, _, status in rows} <= {"done", "interrupted"}  # as after a crash at that moment
+        assert all(answer == f"You said: {prompt}" for prompt, answer, status in rows if status == "done")
+        assert rows
+
+
+def test_a_restore_that_is_killed_leaves_one_or_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, copy = tmp_path / "data", tmp_path / "copy.db"
+    new_database(data / "qdesk.db", {"ada": "admin"})
+    assert command(data, "backup", copy) == 0
+    replace = os.replace
+
+    def killed(source: Path, target: Path) -> None:
+        if target.name == "qdesk.db":
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        command(data, "restore", copy)
+    monkeypatch.undo()
+    with closing(sqlite3.connect(data / "qdesk.db")) as database:
+        assert database.execute("select name from users").fetchall() == [("ada",)]
+    assert command(data, "restore", copy) == 0
+
+
 def test_restore_puts_the_copy_back_and_keeps_what_was_there(tmp_path: Path) -> None:
     data, copy = tmp_path / "data", tmp_path / "copy.db"
-    data.mkdir()
-    in_a_thread(make_accounts(data, {"before": "admin"}))
+    new_database(data / "qdesk.db", {"before": "admin"})
     assert command(data, "backup", copy) == 0
-    in_a_thread(make_accounts(data, {"after": "staff"}))
+    add_accounts(data / "qdesk.db", {"after": "staff"})
     assert command(data, "restore", copy) == 0
 
     def names(file: Path) -> set[str]:
@@ -75,8 +133,7 @@ def test_restore_puts_the_copy_back_and_keeps_what_was_there(tmp_path: Path) -> 
 @pytest.mark.parametrize("content", [b"", b"this is no database" * 100])
 def test_what_is_no_backup_is_not_put_back(tmp_path: Path, content: bytes) -> None:
     data, wrong = tmp_path / "data", tmp_path / "wrong"
-    data.mkdir()
-    in_a_thread(make_accounts(data, {"ada": "admin"}))
+    new_database(data / "qdesk.db", {"ada": "admin"})
     wrong.write_bytes(content)
     with pytest.raises(StorageError, match=r"no database|not a database of Qdesk"):
         command(data, "restore", wrong)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from nicegui import ui
 
+from ui.access import ACTIONS
 from ui.components.account.parts import Owner, button, form, section, submit
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class OwnTemplates:
         """Shared ones are the administrators'."""
         if not self._owner.may():
             return False
-        return not self._shared or self._owner.desk.auth.allowed(self._owner.visitor, "admin")
+        return not self._shared or self._owner.desk.auth.allowed(self._owner.visitor, ACTIONS["template.share"])
 
     async def _templates(self) -> "list[Template]":
         listed = await self._owner.desk.store.templates.list(self._owner.id)

@@ -13,6 +13,7 @@ from fastapi.responses import StreamingResponse
 from nicegui import app
 
 from engine.types import Exchange, ExchangeFilter
+from ui.access import Right
 from ui.auth import Visitor
 from ui.components.review.export import LINES, MEDIA_TYPES, NAMES, Format, People, csv_head
 from ui.components.review.query import Query, reader_zone
@@ -28,7 +29,7 @@ def register(desk: Desk) -> None:
     @app.get("/review/export", include_in_schema=False)
     async def export(request: Request) -> StreamingResponse:
         visitor = desk.auth.visitor_of(request)
-        if visitor is None or not desk.auth.allowed(visitor, "reviewer", "admin"):
+        if visitor is None or not desk.auth.allowed(visitor, Right.REVIEW):
             raise HTTPException(403)
         if request.query_params.get("format") not in LINES:
             raise HTTPException(400, "There is no such format; csv, jsonl and chat are.")
@@ -69,7 +70,7 @@ async def _lines(desk: Desk, visitor: Visitor, filter: ExchangeFilter, format: F
     if format == "csv":
         yield csv_head()
     cursor = None
-    while desk.auth.allowed(visitor, "reviewer", "admin"):
+    while desk.auth.allowed(visitor, Right.REVIEW):
         page = await desk.store.exchanges.read(filter, limit=PIECE, cursor=cursor)
         marks = await desk.store.reviews.marks(exchange.id for exchange in page.items)
         yield await asyncio.to_thread(_written, page.items, marks, people, format)

@@ -24,7 +24,7 @@ export default {
         <label class="inbox-text">
           <span class="visually-hidden">{{ texts.search }}</span>
           <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M13.5 13.5 18 18M15 8.5a6.5 6.5 0 1 1-13 0 6.5 6.5 0 0 1 13 0Z"/></svg>
-          <input ref="text" v-model="form.text" type="search" maxlength="200" :placeholder="texts.search" @change="search" />
+          <input ref="text" v-model="form.text" type="search" maxlength="200" :placeholder="texts.search" @change="changed" />
           <kbd aria-hidden="true">/</kbd>
         </label>
         <template v-for="choice in choices" :key="choice.field">
@@ -206,14 +206,22 @@ export default {
       this.await();
       this.visiting = ++this.asked.list;
       this.touched = false;
+      this.askedFor = "";
       this.$emit("visit", { n: this.visiting, fields, zone, offset: -new Date().getTimezoneOffset() });
       if (fields.open) this.open(fields.open, false);
     },
     search() {
       const { time, from, to, ...rest } = this.form;
       const fields = time === "days" ? { ...rest, from, to } : { ...rest, time };
+      const askedFor = JSON.stringify(fields);
+      if (this.searching && askedFor === this.askedFor) return; // Enter changes the field, too: it is one question
+      this.askedFor = askedFor;
       this.await();
       this.$emit("search", { n: ++this.asked.list, fields });
+    },
+    // A field that is left says so, also where nothing in it is new.
+    changed() {
+      if (this.form.text !== JSON.parse(this.askedFor || "{}").text) this.search();
     },
     choose(field) {
       if (field === "time" && this.form.time === "days") return; // the days are still to be chosen

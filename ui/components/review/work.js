@@ -49,14 +49,19 @@ export default {
         <div v-if="beside" class="work-neighbours">
           <p>{{ beside.count || texts.noneBeside }}</p>
           <ol><li v-for="row in beside.rows" :key="row.id">
-            <a :href="'?open=' + row.id" @click.prevent="tell('show', row.id)"><span class="inbox-who">{{ row.who }}</span> <time :datetime="row.at">{{ moment(row.at) }}</time> {{ row.prompt }}</a>
+            <a :href="'?open=' + row.id" @click.prevent="tell('show', row.id)"><time :datetime="row.at" :title="moment(row.at)">{{ clock(row.at) }}</time> <span class="inbox-who">{{ row.who }}</span> <span class="work-asked">{{ row.prompt }}</span></a>
           </li></ol>
         </div>
-        <fieldset v-if="open === 'hold'" class="work-hold">
-          <legend>{{ texts.holdHint }}</legend>
-          <label v-for="kind in work.holdable" :key="kind">
-            <input type="checkbox" :checked="work.held.includes(kind)" @change="send($event.target.checked ? 'hold' : 'release', { kind })" /> {{ texts[kind] }}</label>
-        </fieldset>
+        <section v-if="open === 'hold'" class="work-hold" :aria-label="texts.hold">
+          <p class="work-by">{{ texts.holdHint }}</p>
+          <p v-for="one in work.held" :key="one.kind"><strong>{{ texts[one.kind] }}</strong> · {{ one.by }} · {{ moment(one.at) }}<span v-if="one.reason" dir="auto"> · {{ one.reason }}</span>
+            <button type="button" class="inbox-quiet" @click="send('release', { kind: one.kind })">{{ texts.release }}</button></p>
+          <form v-if="free.length" class="work-form" @submit.prevent="hold">
+            <label>{{ texts.holdWhat }} <select v-model="holding"><option v-for="kind in free" :key="kind" :value="kind">{{ texts[kind] }}</option></select></label>
+            <label>{{ texts.reason }} <input ref="hold" v-model.trim="reason" required maxlength="200" autocomplete="off" dir="auto" @keydown.esc="leave" /></label>
+            <button type="submit" class="work-main">{{ texts.hold }}</button>
+          </form>
+        </section>
       </div>
       <div class="work-bar" role="group" :data-id="work.id" :aria-label="texts.work">
         <p v-if="sorry" class="work-sorry" role="alert">{{ sorry }}</p>
@@ -79,7 +84,7 @@ export default {
           <button v-if="work.final" type="button" class="inbox-quiet" @click="again">{{ texts.again }}</button>
           <button type="button" class="inbox-quiet" @click="tell('like', work.id)">{{ texts.like }}</button>
           <button type="button" class="inbox-quiet" @click="$emit('beside', { id: work.id })">{{ texts.beside }}</button>
-          <button v-if="work.holdable.length" type="button" :class="['inbox-quiet', { 'work-held': work.held.length }]" :aria-expanded="open === 'hold'" @click="open = open === 'hold' ? '' : 'hold'">{{ texts.hold }}<span v-if="work.held.length"> ({{ work.held.length }})</span></button>
+          <button v-if="work.holdable.length" type="button" :class="['inbox-quiet', { 'work-held': work.held.length }]" :aria-expanded="open === 'hold'" @click="showHolds">{{ texts.hold }}<span v-if="work.held.length"> ({{ work.held.length }})</span></button>
           <span v-else-if="work.held.length" class="inbox-tag">{{ texts.hold }}</span>
         </p>
       </div>
@@ -89,7 +94,10 @@ export default {
   emits: ["label", "unlabel", "note", "unnote", "correct", "assign", "done", "beside", "rerun", "stop", "hold", "release"],
 
   data() {
-    return { work: null, suggestions: [], open: "", label: "", note: "", correction: "", sampling: {}, beside: null, sorry: "", fields: FIELDS };
+    return { work: null, suggestions: [], open: "", label: "", note: "", correction: "", reason: "", holding: "", sampling: {}, beside: null, sorry: "", fields: FIELDS };
+  },
+  computed: {
+    free() { return this.work.holdable.filter((kind) => !this.work.held.some((one) => one.kind === kind)); },
   },
   mounted() {
     this.place = this.$el.parentElement; // of the comment that stands here while nothing is open
@@ -101,10 +109,11 @@ export default {
   methods: {
     // --- told by the server ---
     show(work, suggestions) {
-      if (this.work?.id !== work.id) Object.assign(this, { open: "", label: "", note: "", beside: null });
+      if (this.work?.id !== work.id) Object.assign(this, { open: "", label: "", note: "", reason: "", beside: null });
       this.sorry = "";
       this.work = work;
       this.suggestions = suggestions;
+      if (!this.free.includes(this.holding)) this.holding = this.free[0] ?? "";
     },
     trouble(sentence) { this.sorry = sentence; },
     showBeside(id, count, rows) {
@@ -135,6 +144,11 @@ export default {
       this.send("correct", { text: this.correction });
       this.open = "";
     },
+    hold() {
+      this.send("hold", { kind: this.holding, reason: this.reason });
+      this.reason = "";
+    },
+    showHolds() { this.open === "hold" ? (this.open = "") : this.write("hold"); },
     run() { this.send("rerun", { sampling: { ...this.sampling } }); },
     finish() {
       const done = !this.work.done;
@@ -152,7 +166,7 @@ export default {
       this.open = what;
       this.$nextTick(() => {
         this.$refs[ref]?.focus();
-        this.$refs[ref]?.scrollIntoView({ block: "nearest" });
+        (this.$refs[ref] ?? this.find(".work-hold"))?.scrollIntoView({ block: "nearest" });
       });
     },
     enter(event, keep) {
@@ -186,6 +200,7 @@ export default {
     },
     tell(what, detail) { this.place.dispatchEvent(new CustomEvent(what, { bubbles: true, detail })); },
     find(what) { return this.place.querySelector(what); },
+    clock(at) { return new Intl.DateTimeFormat(this.tag, { timeStyle: "medium" }).format(new Date(at)); },
     moment(at) { return new Intl.DateTimeFormat(this.tag, { dateStyle: "medium", timeStyle: "short" }).format(new Date(at)); },
   },
 };

@@ -15,7 +15,7 @@ from ui.components.review.inbox import Handler, Row, checked
 from ui.i18n import Language
 
 if TYPE_CHECKING:
-    from storage.records import Feedback, Review
+    from storage.records import Feedback, Hold, HoldKind, Review
 
 Render = Callable[[str], str]
 Did = Literal[
@@ -46,6 +46,13 @@ class Rerun(TypedDict):
     error: str
 
 
+class HoldView(TypedDict):
+    kind: str
+    by: str
+    at: str  # ISO 8601
+    reason: str
+
+
 class WorkView(TypedDict):
     id: str
     feedback: list[str]  # what the person thought of the answer
@@ -58,7 +65,7 @@ class WorkView(TypedDict):
     logged: str  # the same as sanitised HTML
     final: bool
     sampling: dict[str, str]
-    held: list[str]  # which kinds of hold are on it
+    held: list[HoldView]
     holdable: list[str]  # kinds that this reader may set
     reruns: list[Rerun]
 
@@ -126,6 +133,12 @@ def rerun(exchange: Exchange, who: str, say: Language, render: Render) -> Rerun:
     )
 
 
+def hold_views(holds: "Sequence[Hold]", targets: Mapping["HoldKind", str]) -> list[HoldView]:
+    """Those on one of the targets, which are ids by kind."""
+    on = [hold for hold in holds if targets.get(hold.kind) == hold.target]
+    return [HoldView(kind=hold.kind, by=hold.by, at=hold.at.isoformat(), reason=hold.reason) for hold in on]
+
+
 def note_views(review: "Review", names: Mapping[str, str], reader: str) -> list[NoteView]:
     return [
         NoteView(id=note.id, who=names.get(note.by, "?"), at=note.at.isoformat(), text=note.text, own=note.by == reader)
@@ -159,6 +172,9 @@ def texts(say: Language) -> dict[str, str]:
         "beside": say("What ran at the same time"),
         "noneBeside": say("Nothing else was waiting or running."),
         "hold": say("Hold"),
+        "holdWhat": say("What"),
+        "release": say("Release"),
+        "reason": say("Reason"),
         "exchange": say("this exchange"),
         "conversation": say("this conversation"),
         "person": say("all of this person"),

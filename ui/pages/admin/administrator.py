@@ -1,6 +1,6 @@
 """The administrator who looks at one of the admin pages: may they still, and what they do is written down.
 
-with administration(desk, active="/admin/people") as admin:      raises 403 for everybody else
+with administration(desk, active="/admin/people") as admin:
     ...
 if admin.may():                                                   every handler asks first
 if await admin.noted("request.cancel", job.id):                   False: it could not be written, so leave it
@@ -9,10 +9,10 @@ if await admin.noted("request.cancel", job.id):                   False: it coul
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from fastapi import HTTPException
 from loguru import logger
 from nicegui import ui
 
+from ui.access import Right
 from ui.auth import Visitor
 from ui.desk import Desk
 from ui.i18n import Language
@@ -32,7 +32,7 @@ class Administrator:
 
     def may(self) -> bool:
         """Whether this is still an administrator; whoever is not any more is led away."""
-        if self.desk.auth.allowed(self.visitor, "admin"):
+        if self.desk.auth.allowed(self.visitor, Right.ADMINISTER):
             return True
         self.client.open("/")
         return False
@@ -62,16 +62,15 @@ class Administrator:
 
 @contextmanager
 def administration(desk: Desk, *, active: str) -> Iterator[Administrator]:
-    """Frame one of the admin pages, with the way to the others. Raises HTTPException 403 for other roles."""
+    """Frame one of the admin pages, with the way to the others."""
     visitor = page_visitor()
-    if not desk.auth.allowed(visitor, "admin"):
-        raise HTTPException(403)
     say = say_for(visitor, ui.context.client.request)
     parts = {
         "/admin": say("Now"),
         "/admin/steer": say("Steer"),
         "/admin/history": say("Over time"),
         "/admin/people": say("People"),
+        "/admin/model": say("Model"),
         "/admin/audit": say("Audit trail"),
         "/review/retention": say("Retention"),
     }

@@ -19,6 +19,7 @@ from starlette.responses import Response, StreamingResponse
 from engine.sketch import Sketch
 from engine.spans import Span
 from engine.types import Status
+from ui.access import Right
 from ui.api.errors import STATUS
 from ui.auth import Visitor
 from ui.components.review.export import harmless
@@ -105,7 +106,7 @@ async def _audit_lines(desk: Desk, visitor: Visitor, query: AuditQuery, format: 
     if format == "csv":
         yield "\ufeff" + _csv(("id", "at", "actor", "action", "target", "detail"))
     cursor = None
-    while desk.auth.allowed(visitor, "admin"):
+    while desk.auth.allowed(visitor, Right.ADMINISTER):
         page = await desk.store.audit.list(**query.conditions(), limit=PIECE, cursor=cursor)
         yield "".join(_audit_line(entry, format) for entry in page.items)
         if (cursor := page.next) is None:
@@ -121,7 +122,7 @@ def _audit_line(entry: "AuditEntry", format: str) -> str:
 
 def _administrator(desk: Desk, request: Request) -> Visitor:
     visitor = desk.auth.visitor_of(request)
-    if visitor is None or not desk.auth.allowed(visitor, "admin"):
+    if visitor is None or not desk.auth.allowed(visitor, Right.ADMINISTER):
         raise HTTPException(403)
     return visitor
 

@@ -6,9 +6,9 @@ from dataclasses import asdict
 
 from nicegui import ui
 
-from ui.i18n import Language
 from ui.limits import LiveLimits, bounds, keep_limits, limits_now, limits_of, reset_limits
 from ui.pages.admin.administrator import Administrator
+from ui.pages.admin.audit_words import limits as labels_of
 from ui.pages.admin.preview import preview
 from ui.theme import heading
 
@@ -23,7 +23,7 @@ class LimitsForm:
         with ui.element("div").classes("fields four"):
             self.fields = {
                 name: ui.number(label, value=limits[name], format="%d").props('inputmode="numeric"').mark(name)
-                for name, label in _labels(say).items()
+                for name, label in labels_of(say).items()
             }
         with ui.element("div").classes("buttons"):
             ui.button(say("Change the limits…"), on_click=self._change).props("no-caps unelevated").classes("plain")
@@ -99,7 +99,7 @@ class LimitsForm:
 
     def _read(self) -> LiveLimits | str:
         """What the fields say, or what is wrong with it."""
-        labels, values = _labels(self.say), {}
+        labels, values = labels_of(self.say), {}
         for name, (least, most) in bounds(self.desk.service).items():
             value = self.fields[name].value
             if not isinstance(value, int | float) or value != int(value) or not least <= value <= most:
@@ -114,7 +114,7 @@ class LimitsForm:
 
     def _in_words(self, before: LiveLimits, after: LiveLimits) -> str:
         old, new, say = asdict(before), asdict(after), self.say
-        changed = [(label, old[name], new[name]) for name, label in _labels(say).items() if old[name] != new[name]]
+        changed = [(label, old[name], new[name]) for name, label in labels_of(say).items() if old[name] != new[name]]
         return say(", ").join(f"{label} {say.number(was)} → {say.number(becomes)}" for label, was, becomes in changed)
 
 
@@ -122,12 +122,3 @@ def changes(before: LiveLimits, after: LiveLimits) -> str:
     """For the audit trail: "concurrent 10 → 4"."""
     old, new = asdict(before), asdict(after)
     return ", ".join(f"{name} {old[name]} → {new[name]}" for name in old if old[name] != new[name])
-
-
-def _labels(say: Language) -> dict[str, str]:
-    return {
-        "concurrent": say("Running at once"),
-        "waiting": say("Waiting at most"),
-        "per_person": say("Of one person"),
-        "max_new_tokens": say("Tokens of one answer"),
-    }

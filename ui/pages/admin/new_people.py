@@ -27,13 +27,14 @@ class NewPeople:
             n=LASTS.days,
         )
         ui.label(about).classes("soft")
-        with ui.element("div").classes("fields four"):
-            self.name = ui.input(say("Name")).props('maxlength=64 autocomplete="off"')
-            self.role = ui.select(roles(say), value="staff", label=say("Role"))
-            self.password = password_field(say("Password"))
-        with ui.element("div").classes("buttons"):
-            ui.button(say("Create the account"), on_click=self._create).props("no-caps unelevated").classes("plain")
-            ui.button(say("Invite by link"), on_click=self._invite).props("no-caps outline").classes("plain")
+        with ui.element("form").on("submit.prevent", self._create):  # Enter does what the first button does
+            with ui.element("div").classes("fields four"):
+                self.name = ui.input(say("Name")).props('maxlength=64 autocomplete="off"')
+                self.role = ui.select(roles(say), value="staff", label=say("Role"))
+                self.password = password_field(say("Password"))
+            with ui.element("div").classes("buttons"):
+                ui.button(say("Create the account")).props("type=submit no-caps unelevated").classes("plain")
+                ui.button(say("Invite by link"), on_click=self._invite).props("no-caps outline").classes("plain")
         self.fresh = ui.element("div").classes("fresh").props('role="status"')
         columns = [
             Column("name", say("Invited"), "main"),

@@ -43,4 +43,4 @@ class Overview:
         self.requests.show()
         self.figures.show(last_minutes(say, self.desk.monitor.figures()))
         self.machine.show(machine(say, sample.hardware, service.backend))
-        self.model.show(model(say, service.backend, service.load_s))
+        self.model.show(model(say, service.backend))

@@ -23,10 +23,11 @@ class PasswordDialog:
         with ui.dialog() as self.dialog, ui.card().classes("dialog"):
             self.title = ui.label().classes("dialog-title")
             ui.label(say("It ends the person's sessions. They can change it on their account page.")).classes("soft")
-            self.password = password_field(say("New password"))
-            with ui.element("div").classes("dialog-buttons"):
-                ui.button(say("Back"), on_click=self.dialog.close).props("flat no-caps")
-                ui.button(say("Set the password"), on_click=self._set).props("no-caps unelevated")
+            with ui.element("form").on("submit.prevent", self._set):
+                self.password = password_field(say("New password"))
+                with ui.element("div").classes("dialog-buttons"):
+                    ui.button(say("Back"), on_click=self.dialog.close).props("flat no-caps")
+                    ui.button(say("Set the password")).props("type=submit no-caps unelevated")
         self.user: User | None = None
 
     def ask(self, user: "User") -> None:

@@ -45,7 +45,7 @@ class StateLine:
             waiting=say.number(sample.waiting),
             speed=say.number(sample.tokens_per_s),
         )
-        loading = service.loading
+        loading = service.intake.loading
         self.progress.visible = state == "loading" and loading.total > 0
         self.progress.value = loading.done / loading.total if loading.total else 0
 

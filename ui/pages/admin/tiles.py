@@ -45,7 +45,6 @@ def last_minutes(say: Language, figures: Figures) -> list[Tile]:
         _spread(say, say("Time to first token"), figures.ttft),
         _between(say, figures.gaps),
         _spread(say, say("Queue time"), figures.queue),
-        Tile(label=say("Throughput"), value=say.number(figures.tokens_per_s, 1), unit=say("tokens/s")),
         Tile(
             label=say("Errors"),
             value=say.number(failed),

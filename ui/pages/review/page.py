@@ -11,7 +11,6 @@ from datetime import UTC, datetime, tzinfo
 from functools import partial
 from typing import TYPE_CHECKING
 
-from fastapi import HTTPException
 from loguru import logger
 from nicegui import ui
 
@@ -25,7 +24,7 @@ from ui.desk import Desk
 from ui.pages.review.reader import Reader, text_of
 from ui.pages.review.work import Working
 from ui.static_files import stylesheet
-from ui.theme import heading, page_visitor, prepare, say_for, top_bar
+from ui.theme import BUILT_WITHIN_S, heading, page_visitor, prepare, say_for, top_bar
 
 if TYPE_CHECKING:
     from storage.records import ExchangeRow, User
@@ -34,11 +33,9 @@ PAGE = 50  # exchanges that are listed at once
 
 
 def register(desk: Desk) -> None:
-    @ui.page("/review")
+    @ui.page("/review", response_timeout=BUILT_WITHIN_S)
     async def review() -> None:
         visitor = page_visitor()
-        if not desk.auth.allowed(visitor, "reviewer", "admin"):
-            raise HTTPException(403)
         people = await desk.store.users.list()
         store = desk.store
         models, labels = await store.exchanges.models(), await store.reviews.labels()
@@ -66,7 +63,7 @@ class Review:
             choices,
             {"visit": self.visit, "search": self.search, "more": self.more, "open": self.open, "sent": self.sent},
         )
-        if reader.is_admin():
+        if reader.may("review.retention"):
             self.inbox.props["retention"] = "/review/retention"
         self.inbox.names = {user.id: user.name for user in people}
         reviewers = {user.id: user.name for user in people if user.role != "staff" and not user.disabled}

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ui.access import ACTIONS, Right
 from ui.auth import Visitor
 from ui.desk import Desk
 from ui.i18n import Language
@@ -19,10 +20,11 @@ class Reader:
         return self.visitor.user.id
 
     def allowed(self) -> bool:
-        return self.desk.auth.allowed(self.visitor, "reviewer", "admin")
+        return self.desk.auth.allowed(self.visitor, Right.REVIEW)
 
-    def is_admin(self) -> bool:
-        return self.desk.auth.allowed(self.visitor, "admin")
+    def may(self, action: str) -> bool:
+        """Whether they may do what not every reviewer may: one of ui/access.py's ACTIONS."""
+        return self.desk.auth.allowed(self.visitor, ACTIONS[action])
 
     async def audit(self, action: str, *, target: str = "", detail: str = "") -> None:
         await self.desk.store.audit.add(self.visitor.user.name, action, target, detail)

@@ -15,7 +15,7 @@ from ui.erasing import erase
 from ui.i18n import Language
 from ui.pages.admin.administrator import Administrator, administration
 from ui.retention import LONGEST_DAYS, days_now, keep_days, retain
-from ui.theme import heading
+from ui.theme import BUILT_WITHIN_S, heading
 
 if TYPE_CHECKING:
     from storage.records import Hold, User
@@ -25,7 +25,7 @@ KINDS: "tuple[Kind, ...]" = ("exchanges", "audit", "samples")
 
 
 def register(desk: Desk) -> None:
-    @ui.page("/review/retention")
+    @ui.page("/review/retention", response_timeout=BUILT_WITHIN_S)
     async def retention() -> None:
         with administration(desk, active="/review/retention") as admin:
             await DaysForm(admin).build()
@@ -125,6 +125,7 @@ class Holds:
         heading(say("Held"), 2)
         columns = [
             Column("what", say("What"), "main"),
+            Column("reason", say("Reason")),
             Column("by", say("Held by")),
             Column("at", say("Since")),
             Column("actions", say("Actions"), "actions"),
@@ -147,7 +148,7 @@ class Holds:
                 what = say("Conversation {id}", id=hold.target)
             case "person":
                 what = say("All of {name}", name=names.get(hold.target, hold.target))
-        return Row(key, (what, hold.by, say.time(hold.at, "short"), (Action("release", say("Release")),)))
+        return Row(key, (what, hold.reason, hold.by, say.time(hold.at, "short"), (Action("release", say("Release")),)))
 
     async def _act(self, action: str, key: str, value: str | None) -> None:
         hold = self.holds.get(key)

@@ -14,6 +14,7 @@ from ui.components.review.work import (
     Work,
     WorkView,
     feedback_lines,
+    hold_views,
     note_views,
     rerun,
     sampling_fields,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from storage.records import HoldKind
 
 LONGEST = 50_000  # characters of a correction
+LONGEST_REASON = 200
 BESIDE = 50  # exchanges that are named of those at the same time
 
 Args = Mapping[str, object]
@@ -130,14 +132,17 @@ class Working:
         exchange = await self._exchange(args)
         targets = _targets(exchange) if exchange else {}
         kind = next((each for each in targets if each == args.get("kind")), None)
-        if exchange is None or kind is None or not self.reader.is_admin():
+        if exchange is None or kind is None or not self.reader.may(action):
             return
-        target = targets[kind]
+        target, reason = targets[kind], text_of(args, "reason", LONGEST_REASON).strip()
         if action == "review.hold":
-            await self.store.retention.hold(kind, target, reason="", by=self.reader.visitor.user.name)
+            if not reason:
+                self.element.trouble(self.say("Please give a reason."))
+                return
+            await self.store.retention.hold(kind, target, reason=reason, by=self.reader.visitor.user.name)
         else:
             await self.store.retention.release(kind, target)
-        await self.reader.audit(action, target=target, detail=kind)
+        await self.reader.audit(action, target=target, detail=f"{kind}: {reason}" if reason else kind)
         await self.show(exchange)
 
     async def _do(self, args: Args, action: str, change: Callable[[str], Awaitable[bool]], detail: str = "") -> None:
@@ -167,8 +172,8 @@ class Working:
         store, names = self.store, self.inbox.names
         review = await store.reviews.of(exchange.id)
         feedback = (await store.feedback.of([exchange.id])).get(exchange.id)
-        held = {(hold.kind, hold.target) for hold in await store.retention.holds()}
         targets = _targets(exchange)
+        held = hold_views(await store.retention.holds(), targets)
         logged, reruns = await asyncio.to_thread(self._rendered, exchange, await store.exchanges.reruns(exchange.id))
         return WorkView(
             id=exchange.id,
@@ -182,8 +187,8 @@ class Working:
             logged=logged,
             final=exchange.status.final,
             sampling=sampling_fields(exchange),
-            held=[kind for kind, target in targets.items() if (kind, target) in held],
-            holdable=list(targets) if self.reader.is_admin() else [],
+            held=held,
+            holdable=list(targets) if self.reader.may("review.hold") else [],
             reruns=reruns,
         )
 

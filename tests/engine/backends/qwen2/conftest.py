@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from engine.backends.qwen2.attention import Piece
 from engine.backends.qwen2.kvcache import KVCache
-from engine.backends.qwen2.model import Piece, Qwen2
+from engine.backends.qwen2.model import Qwen2
 from engine.backends.qwen2.quantize import ready_folder
 from engine.backends.qwen2.ready import Shape
+from engine.backends.qwen2.stepping import Model
 from engine.backends.qwen2.tokens import Tokens
 from engine.backends.qwen2.worker import Worker
 from tests.engine.backends.qwen2.tiny import VOCABULARY, make_tiny, tiny_source
@@ -34,7 +36,7 @@ def tokens(ready: Path) -> Tokens:
 
 @pytest.fixture(scope="session")
 def tiny_model(ready: Path) -> Qwen2:
-    return Qwen2(ready, CPU, unpack=True)
+    return Qwen2.read(ready, CPU, unpack=True)
 
 
 class ScriptedModel:
@@ -89,7 +91,7 @@ def start_worker(tokens: Tokens) -> Iterator[StartWorker]:
     """Start a worker around a model; it is stopped after the test."""
     workers = []
 
-    def start(model: ScriptedModel | Qwen2, cache: KVCache | None = None, lookahead: int = 7) -> Worker:
+    def start(model: Model, cache: KVCache | None = None, lookahead: int = 7) -> Worker:
         worker = Worker(model, cache or small_cache(), tokens, frozenset(tokens.ends), threads=1, lookahead=lookahead)
         workers.append(worker)
         worker.start()

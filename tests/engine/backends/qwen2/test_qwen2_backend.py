@@ -13,7 +13,7 @@ import torch
 
 from engine.backends import KnowsCache, KnowsMemory, KnowsStreams
 from engine.backends.qwen2 import Qwen2Backend
-from engine.backends.qwen2.loading import SPARE_SLOTS, make_cache
+from engine.backends.qwen2.loading import RESERVE, SPARE_SLOTS, make_cache, room_for_cache
 from engine.backends.qwen2.ready import WEIGHTS
 from engine.errors import ContextOverflow, EngineError, NotReady
 from engine.types import ChatRequest, Delta, Done, Event, Message, Sampling, Started
@@ -138,6 +138,14 @@ def test_the_cache_is_as_large_as_the_setting_allows(tiny_folder: Path, models_d
     assert make_cache(shape, bounded, CPU, torch.bfloat16).bytes == 1 << 20
     with pytest.raises(EngineError, match="raise QDESK_KV_CACHE_MB"):
         make_cache(replace(shape, layers=6400), bounded, CPU, torch.bfloat16)
+
+
+def test_a_gpu_keeps_a_reserve_and_a_cpu_half_of_its_memory() -> None:
+    gpu, gib = torch.device("cuda"), 1 << 30
+    assert room_for_cache(8 * gib, gpu) == 8 * gib - RESERVE
+    assert room_for_cache(100 * gib, gpu) == 90 * gib
+    assert room_for_cache(gib, gpu) == 0
+    assert room_for_cache(8 * gib, CPU) == 4 * gib
 
 
 async def test_a_later_start_loads_neither_compiler_nor_transformers(tiny_folder: Path, models_dir: Path) -> None:

@@ -3,9 +3,10 @@
 import pytest
 import torch
 
+from engine.backends.qwen2.attention import Piece
 from engine.backends.qwen2.kvcache import KVCache
 from engine.backends.qwen2.lookup import Lookup, worth_guessing
-from engine.backends.qwen2.model import Piece, Qwen2
+from engine.backends.qwen2.model import Qwen2
 from engine.backends.qwen2.scheduler import Costs
 from engine.backends.qwen2.tokens import Tokens
 from engine.types import Sampling
@@ -14,6 +15,12 @@ from tests.engine.backends.qwen2.test_qwen2_worker import GREEDY, events_of, tex
 
 CHEAP = Costs(decode_s={rows: 0.020 + 0.001 * rows for rows in range(1, 30)})
 DEAR = Costs(decode_s={rows: 0.020 * rows for rows in range(1, 30)})
+
+
+class Fixed(Costs):
+    """What steps cost by themselves on this machine, which may be busy, shall not say how long guesses are."""
+
+    def learn(self, decodes: int, prefill: int, seconds: float) -> None: ...
 
 
 def test_what_followed_the_last_three_tokens_is_guessed() -> None:
@@ -67,6 +74,7 @@ async def test_the_answer_is_the_same_as_without(
 
     async def answers(lookahead: int) -> list[list[int]]:
         worker = start_worker(tiny_model, KVCache(tiny_model.shape, 4, 256, CPU, tiny_model.dtype), lookahead)
+        worker.scheduler.costs = Fixed(1e-9, {1: 0.02})
         streams = [worker.open(prompt, sampling, 120) for prompt in prompts]
         for stream in streams:
             await events_of(stream)
@@ -83,6 +91,7 @@ async def test_a_text_that_is_said_again_takes_fewer_steps(start_worker: StartWo
     prompt = tokens.encode("Say it again: " + text)
     model = ScriptedModel(lambda seen: script[min(len(seen) - len(prompt), len(script) - 1) % len(script)])
     worker = start_worker(model)
+    worker.scheduler.costs = Fixed(1e-9, {1: 0.02})
     stream = worker.open(prompt, GREEDY, 200)
     assert text_of(await events_of(stream)) == text
     assert len(model.steps) < len(script) / 2

@@ -6,8 +6,9 @@ import pytest
 import torch
 from transformers import Qwen2ForCausalLM
 
+from engine.backends.qwen2.attention import Piece, neighbours
 from engine.backends.qwen2.kvcache import KVCache
-from engine.backends.qwen2.model import Piece, Qwen2, neighbours
+from engine.backends.qwen2.model import Qwen2
 from engine.backends.qwen2.quantize import ready_folder
 from tests.engine.backends.qwen2.conftest import CPU
 from tests.engine.backends.qwen2.reference import in_transformers
@@ -36,7 +37,7 @@ def test_logits_equal_transformers(ready: Path, tiny_model: Qwen2) -> None:
 
 @torch.inference_mode()
 def test_packed_weights_in_bfloat16_are_as_exact_as_transformers_in_bfloat16(ready: Path) -> None:
-    packed, reference = Qwen2(ready, CPU, unpack=False), in_transformers(ready)
+    packed, reference = Qwen2.read(ready, CPU, unpack=False), in_transformers(ready)
     exact = reference(torch.tensor([IDS])).logits[0, -1]
     theirs = reference.bfloat16()(torch.tensor([IDS])).logits[0, -1]
     ours = packed.step([Piece(0, 0, IDS, logits=1)], cache_for(packed))[0]
@@ -71,7 +72,7 @@ def test_company_in_the_batch_changes_nothing(tiny_model: Qwen2) -> None:
 @pytest.mark.parametrize("unpack", [True, False])
 def test_tied_and_unquantised_weights_run_as_well(tmp_path: Path, unpack: bool) -> None:
     source = tiny_source(make_tiny(tmp_path / "tied", tied=True))
-    model = Qwen2(ready_folder(source, "none", tmp_path, CPU, lambda _: None), CPU, unpack=unpack)
+    model = Qwen2.read(ready_folder(source, "none", tmp_path, CPU, lambda _: None), CPU, unpack=unpack)
     with torch.inference_mode():
         theirs = Qwen2ForCausalLM.from_pretrained(source.folder, dtype=torch.float32)(torch.tensor([IDS])).logits[0]
     ours = model.step([Piece(0, 0, IDS, logits=1)], cache_for(model))

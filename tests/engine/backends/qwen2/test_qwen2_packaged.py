@@ -9,9 +9,10 @@ from torch import Tensor
 from transformers import Qwen2ForCausalLM
 
 from engine.backends.qwen2 import weights
+from engine.backends.qwen2.attention import Piece
 from engine.backends.qwen2.kvcache import KVCache
 from engine.backends.qwen2.linear import has_kernel
-from engine.backends.qwen2.model import Piece, Qwen2
+from engine.backends.qwen2.model import Qwen2
 from engine.backends.qwen2.quantize import ready_folder
 from engine.backends.qwen2.tokens import Tokens
 from engine.settings import Settings
@@ -69,7 +70,7 @@ def packaged() -> Packaged:
 @torch.inference_mode()
 def test_greedy_tokens_and_logits_equal_transformers(packaged: Packaged) -> None:
     """Transformers reads each answer at once; if it agrees with every choice, its own answer is the same."""
-    ours = Qwen2(packaged.folder, CPU, unpack=True)
+    ours = Qwen2.read(packaged.folder, CPU, unpack=True)
     for prompt, (answer, logits) in zip(packaged.prompts, greedy(ours, packaged.prompts, STEPS), strict=True):
         theirs = logits_of(packaged.theirs, prompt, answer)
         assert theirs.argmax(-1).tolist() == answer
@@ -83,7 +84,7 @@ def test_packed_weights_choose_the_same_tokens_but_for_noise(packaged: Packaged)
     Where the CPU has no kernel for packed weights a step takes a second, so there it is a few steps of a few prompts.
     """
     asked, steps = (packaged.prompts, STEPS) if has_kernel(CPU) else (packaged.prompts[:4], 6)
-    ours = Qwen2(packaged.folder, CPU, unpack=False)
+    ours = Qwen2.read(packaged.folder, CPU, unpack=False)
     close_calls = 0
     for prompt, (answer, logits) in zip(asked, greedy(ours, asked, steps), strict=True):
         theirs = logits_of(packaged.theirs, prompt, answer)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from transformers import LlamaConfig
 
-from engine.backends.qwen2.quantize import is_whole, ready_folder
-from engine.backends.qwen2.ready import CONTROL, MANIFEST, SHAPE, TOKENIZER, WEIGHTS
+from engine.backends.qwen2.quantize import ready_folder
+from engine.backends.qwen2.ready import CONTROL, MANIFEST, SHAPE, TOKENIZER, WEIGHTS, is_whole
 from engine.errors import EngineError
 from engine.types import Progress
 from tests.engine.backends.qwen2.conftest import CPU

@@ -17,7 +17,7 @@ def take_slot(sequence: Sequence) -> bool:
 
 
 def scheduler() -> Scheduler:
-    return Scheduler(Costs(prefill_s=0.003, decode_s={1: 0.02, 8: 0.04}))
+    return Scheduler(Costs(row_s=0.003, decode_s={1: 0.02, 8: 0.04}))
 
 
 def run(policy: Scheduler, sequences: list[Sequence]) -> dict[Sequence, int]:
@@ -36,7 +36,7 @@ def test_every_decode_is_in_every_step_beside_a_bounded_piece_of_prefill() -> No
     while long.pending > 1:
         plan = run(policy, [*answers, long])
         assert all(plan[answer] == 1 for answer in answers)
-        assert plan[long] * policy.costs.prefill_s <= PATIENCE * policy.costs.decodes(8)
+        assert plan[long] * policy.costs.row_s <= PATIENCE * policy.costs.decodes(8)
         steps += 1
     assert steps > 100
 
@@ -65,9 +65,9 @@ def test_a_long_prompt_comes_to_its_end_under_a_flood_of_short_ones() -> None:
 
 
 def test_the_budget_stays_within_its_bounds() -> None:
-    assert Scheduler(Costs(prefill_s=1e-7)).budget(0) == MOST
-    assert Scheduler(Costs(prefill_s=10.0)).budget(0) == FEWEST
-    assert Scheduler(Costs(prefill_s=0.001)).budget(4) == FEWEST  # decodes that were never measured
+    assert Scheduler(Costs(row_s=1e-7)).budget(0) == MOST
+    assert Scheduler(Costs(row_s=10.0)).budget(0) == FEWEST
+    assert Scheduler(Costs(row_s=0.001)).budget(4) == FEWEST  # decodes that were never measured
 
 
 def test_nobody_starts_without_a_slot() -> None:
@@ -83,10 +83,20 @@ def test_nobody_starts_without_a_slot() -> None:
 
 
 def test_costs_are_learnt_from_steps() -> None:
-    costs = Costs(prefill_s=0.1)
+    costs = Costs(row_s=0.1)
     for _ in range(50):
         costs.learn(decodes=8, prefill=0, seconds=0.04)
         costs.learn(decodes=8, prefill=20, seconds=0.04 + 20 * 0.003)
     assert abs(costs.decodes(8) - 0.04) < 1e-6
     assert abs(costs.decodes(5) - 0.04) < 1e-6  # the nearest that is known
-    assert abs(costs.prefill_s - 0.003) < 1e-4
+    assert abs(costs.row_s - 0.003) < 1e-4
+    assert abs(costs.decodes(60) - (0.04 + 52 * 0.003)) < 0.006  # and what each row beyond it costs
+
+
+def test_small_pieces_of_a_prompt_do_not_seem_dear() -> None:
+    """A machine on which a step reads the weights for 70 ms: the pieces stay as large as half a second allows."""
+    policy = Scheduler(Costs(decode_s={1: 0.07}))
+    for _ in range(50):
+        piece = policy.budget(0)
+        policy.costs.learn(decodes=0, prefill=piece, seconds=0.07 + piece * 0.006)
+    assert 60 <= policy.budget(0) <= 75

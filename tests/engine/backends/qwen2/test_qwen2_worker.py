@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from engine.backends.qwen2.attention import Piece
 from engine.backends.qwen2.kvcache import KVCache
-from engine.backends.qwen2.model import Piece, Qwen2
+from engine.backends.qwen2.model import Qwen2
 from engine.backends.qwen2.stream import Stream
 from engine.backends.qwen2.tokens import Tokens
 from engine.backends.qwen2.worker import Worker
@@ -74,7 +75,7 @@ async def test_ignore_eos_goes_on_to_max_tokens(start_worker: StartWorker, token
 async def test_decodes_go_on_while_a_long_prompt_is_read(start_worker: StartWorker) -> None:
     model = ScriptedModel(lambda seen: 97)
     worker = start_worker(model)
-    worker.scheduler.costs.prefill_s = 1.0  # so that a piece is of the fewest tokens
+    worker.scheduler.costs.row_s = 1.0  # so that a piece is of the fewest tokens
     first = worker.open(PROMPT, GREEDY, 200)
     assert isinstance(await first.events.get(), Started)
     long = worker.open([5] * 200, GREEDY, 1)
@@ -97,7 +98,7 @@ async def test_cancelling_in_each_phase_frees_the_slot(start_worker: StartWorker
     cache = small_cache(slots=1)
     model = ScriptedModel(lambda seen: 97)
     worker = start_worker(model, cache)
-    worker.scheduler.costs.prefill_s = 1.0
+    worker.scheduler.costs.row_s = 1.0
     holder = worker.open(PROMPT, GREEDY, 250)
     stream = worker.open([5] * 250, GREEDY, 1) if phase == "waiting" else holder
     if phase == "prefill":
@@ -224,7 +225,7 @@ async def test_batched_answers_equal_single_ones(start_worker: StartWorker, tiny
 async def test_in_bfloat16_they_part_only_where_two_tokens_are_as_likely(
     start_worker: StartWorker, ready: Path
 ) -> None:
-    packed = Qwen2(ready, CPU, unpack=False)
+    packed = Qwen2.read(ready, CPU, unpack=False)
     for one, other in zip(*await alone_and_together(start_worker, packed), strict=True):
         assert parts_only_at_a_tie(packed, one, other)
 

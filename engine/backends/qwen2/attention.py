@@ -1,0 +1,187 @@
+"""Pieces of sequences as one flat batch of tensors, and how each of them attends to what its slot of the cache holds.
+
+Attention goes sequence by sequence for pieces of prompts, and over groups of neighbouring slots for decodes. Knows the
+cache's tensors; nothing of weights, requests and policies.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+CALL_TOKENS = 256  # padding in a group of decodes that costs about as much as one more call of the attention
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Tokens of one sequence that go through the model in one step; those before are in the cache already."""
+
+    slot: int
+    start: int  # position of the first one
+    tokens: Sequence[int]
+    logits: int  # after how many of the last ones the logits are wanted
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.tokens)
+
+
+class Batch(Protocol):
+    """Tokens that go through the model together, all on its device. Each is [tokens], but for `wanted`."""
+
+    ids: Tensor
+    positions: Tensor
+    slots: Tensor
+
+    @property
+    def wanted(self) -> Tensor | slice:
+        """After which of the tokens the logits are wanted, in the order that they are wanted in."""
+
+    def attend(self, query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """What each token sees; its own keys and values are in the cache already.
+
+        `query` is [tokens, kv heads, query heads of each, head size], and so is the result.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class _Decodes:
+    """One token each of sequences in neighbouring slots."""
+
+    rows: slice  # in the batch
+    slots: slice
+    length: int  # of the longest
+    mask: Tensor | None  # [sequences, 1, 1, length], added to the scores; None for a single sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Several tokens of one sequence."""
+
+    rows: slice
+    slot: int
+    length: int
+    mask: Tensor | None  # [query heads of a kv head * tokens, length], added to the scores; None: see attend_beginning
+
+
+class Pieces:
+    """A batch of whatever pieces: decodes first, by slot, then the others. `groups` is the query heads of a kv head."""
+
+    def __init__(self, pieces: Sequence[Piece], groups: int, device: torch.device, dtype: torch.dtype) -> None:
+        decodes = sorted((piece for piece in pieces if len(piece.tokens) == 1), key=lambda piece: piece.slot)
+        prompts = [piece for piece in pieces if len(piece.tokens) > 1]
+        flat = decodes + prompts
+        ends = accumulate(len(piece.tokens) for piece in flat)
+        last = {id(piece): end for piece, end in zip(flat, ends, strict=True)}
+
+        def tensor(numbers: list[int]) -> Tensor:
+            return torch.tensor(numbers, dtype=torch.long, device=device)
+
+        self.ids = tensor([token for piece in flat for token in piece.tokens])
+        self.positions = tensor([at for piece in flat for at in range(piece.start, piece.end)])
+        self.slots = tensor([piece.slot for piece in flat for _ in piece.tokens])
+        self.wanted = tensor([at for piece in pieces for at in range(last[id(piece)] - piece.logits, last[id(piece)])])
+        self.decodes = [_decodes(rows, decodes[rows], device, dtype) for rows in neighbours(decodes)]
+        self.prompts = [
+            Prompt(
+                slice(last[id(piece)] - len(piece.tokens), last[id(piece)]),
+                piece.slot,
+                piece.end,
+                None if device.type == "cuda" and not piece.start else _causal_mask(piece, groups, device, dtype),
+            )
+            for piece in prompts
+        ]
+
+    def attend(self, query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        seen = torch.empty_like(query)
+        for group in self.decodes:
+            seen[group.rows] = _attend_decodes(query[group.rows], keys, values, group)
+        for prompt in self.prompts:
+            seen[prompt.rows] = attend_prompt(query[prompt.rows], keys, values, prompt)
+        return seen
+
+
+def neighbours(decodes: Sequence[Piece]) -> list[slice]:
+    """Cut decodes, sorted by slot, into groups that one call of the attention can take.
+
+    A group is in consecutive slots, so that its cache is a view, and is cut where padding the short ones to the longest
+    would cost more than a call of their own.
+    """
+    groups, begin = [], 0
+    for i in range(1, len(decodes) + 1):
+        apart = i == len(decodes) or decodes[i].slot != decodes[i - 1].slot + 1
+        if apart or _padding(decodes[begin : i + 1]) > CALL_TOKENS:
+            groups.append(slice(begin, i))
+            begin = i
+    return groups
+
+
+def _padding(decodes: Sequence[Piece]) -> int:
+    ends = [piece.end for piece in decodes]
+    return max(ends) * len(ends) - sum(ends)
+
+
+def _decodes(rows: slice, decodes: Sequence[Piece], device: torch.device, dtype: torch.dtype) -> _Decodes:
+    ends = torch.tensor([piece.end for piece in decodes], device=device)
+    length = max(piece.end for piece in decodes)
+    mask = None
+    if len(decodes) > 1:
+        hidden = torch.arange(length, device=device) >= ends[:, None]
+        mask = minus_infinity_where(hidden, dtype)[:, None, None]
+    return _Decodes(rows, slice(decodes[0].slot, decodes[-1].slot + 1), length, mask)
+
+
+def _causal_mask(piece: Piece, groups: int, device: torch.device, dtype: torch.dtype) -> Tensor:
+    positions = torch.arange(piece.start, piece.end, device=device)
+    return minus_infinity_where(torch.arange(piece.end, device=device) > positions[:, None], dtype).repeat(groups, 1)
+
+
+def minus_infinity_where(hidden: Tensor, dtype: torch.dtype) -> Tensor:
+    return torch.zeros(hidden.shape, dtype=dtype, device=hidden.device).masked_fill_(hidden, -torch.inf)
+
+
+def _attend_decodes(query: Tensor, keys: Tensor, values: Tensor, group: _Decodes) -> Tensor:
+    """The query heads of one kv head are the rows of one query, so no key is repeated (on a CPU seven times faster).
+
+    `query` is [sequences, kv heads, query heads of each, head size], and so is the result.
+    """
+    near, length = group.slots, group.length
+    return functional.scaled_dot_product_attention(
+        query, keys[near, :, :length], values[near, :, :length], attn_mask=group.mask
+    )
+
+
+def attend_prompt(query: Tensor, keys: Tensor, values: Tensor, prompt: Prompt) -> Tensor:
+    """As above, with the tokens of one sequence for rows as well, and a mask that says who sees whom.
+
+    `query` is [tokens, kv heads, query heads of each, head size], and so is the result.
+    """
+    if prompt.mask is None:
+        return attend_beginning(query, keys, values, prompt)
+    tokens, kv_heads, groups, size = query.shape
+    slot, length = slice(prompt.slot, prompt.slot + 1), prompt.length
+    seen = functional.scaled_dot_product_attention(
+        query.permute(1, 2, 0, 3).reshape(1, kv_heads, groups * tokens, size),
+        keys[slot, :, :length],
+        values[slot, :, :length],
+        attn_mask=prompt.mask,
+    )
+    return seen.view(kv_heads, groups, tokens, size).permute(2, 0, 1, 3)
+
+
+def attend_beginning(query: Tensor, keys: Tensor, values: Tensor, prompt: Prompt) -> Tensor:
+    """The first tokens of a sequence see each other alone, which CUDA's flash attention does without a mask."""
+    tokens, kv_heads, groups, size = query.shape
+    slot, length = slice(prompt.slot, prompt.slot + 1), prompt.length
+    seen = functional.scaled_dot_product_attention(
+        query.view(1, tokens, kv_heads * groups, size).transpose(1, 2),
+        keys[slot, :, :length],
+        values[slot, :, :length],
+        is_causal=True,
+        enable_gqa=True,
+    )
+    return seen[0].transpose(0, 1).view(tokens, kv_heads, groups, size)

@@ -1,0 +1,65 @@
+"""The real server under a crowd: pages and programs beyond its capacity, and programs that go away at any moment.
+
+`make soak` does the same for half an hour with two hundred pages, and holds the times against their limits.
+"""
+
+import asyncio
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from bench.soak import at_rest, check_log, people, soaked
+from tests.databases import in_a_thread
+from tests.server import RunningServer, bearer, running_server
+
+CHAT = "/v1/chat/completions"
+PAGES, PROGRAMS, SECONDS = 12, 6, 12
+RUNNING, WAITING = 3, 4
+
+
+@pytest.fixture(scope="module")
+def sessions() -> list[str]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, sessions: list[str]) -> Iterator[RunningServer]:
+    data_dir: Path = tmp_path_factory.mktemp("load")
+    sessions += in_a_thread(people(data_dir, PAGES))
+    settings: dict[str, Any] = {"max_concurrent_requests": RUNNING, "max_waiting_requests": WAITING}
+    with running_server(data_dir, **settings) as running:
+        yield running
+
+
+async def test_a_crowd_beyond_the_capacity_leaves_nothing_undone(server: RunningServer, sessions: list[str]) -> None:
+    """Everybody's answers are their own, each question that was taken has one final row, and nothing is left over."""
+    soak, _ = await soaked(server, sessions, PROGRAMS, SECONDS)
+    assert soak.faults == []
+    assert soak.taken
+    assert soak.did["pages refused"] + soak.did["programs refused"] > 0
+    at_rest(server)
+    assert "done" in check_log(server, soak)
+    assert "Traceback" not in server.output()
+
+
+async def test_two_hundred_that_go_away_leave_room_for_the_next(server: RunningServer) -> None:
+    dice = random.Random(7)
+
+    async def go_away(http: httpx.AsyncClient) -> None:
+        question = {"messages": [{"role": "user", "content": "long"}], "stream": dice.random() < 0.5}
+        try:
+            async with asyncio.timeout(dice.uniform(0.01, 1.5)):
+                await http.post(CHAT, json=question, headers=bearer())
+        except TimeoutError:
+            return
+
+    async with httpx.AsyncClient(base_url=server.url, limits=httpx.Limits(max_connections=None), timeout=60) as http:
+        await asyncio.gather(*(go_away(http) for _ in range(200)))
+        at_rest(server)
+        answer = await http.post(CHAT, json={"messages": [{"role": "user", "content": "hello"}]}, headers=bearer())
+    assert answer.json()["choices"][0]["message"]["content"] == "You said: hello"
+    assert server.rows("select count(*) from exchanges where status = 'disconnected'") > [(0,)]
