@@ -22,7 +22,6 @@ from ui.api.access import DISABLED
 from ui.banner import apply_stored_banner
 from ui.desk import Desk
 from ui.limits import apply_stored_limits
-from ui.memory import GivingBack
 from ui.retention import SteadyDays, retain
 from ui.steering import apply_own_limits, apply_stored_intake
 
@@ -49,7 +48,6 @@ class Life:
         self.desk.auth.on_disabled = self._put_out
         app.on_startup(self._start)
         app.on_shutdown(self._close)
-        app.on_delete(GivingBack(lambda: bool(self.desk.service.jobs)).page_closed)
 
     async def _start(self) -> None:
         loop, self._starting = asyncio.get_running_loop(), asyncio.current_task()
