@@ -54,7 +54,7 @@ class Forge:
             )
 
     def start(self, program: tuple[str, ...], environment: Mapping[str, str], output: IO[bytes]) -> Process:
-        """Run Python's arguments `program`, a file or `-m` and a module, in a new process."""
+        """Run Python's arguments `program`, a file, `-m` and a module, or `-c` and a text, in a new process."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             order = json.dumps([program, dict(environment)]).encode()
@@ -159,7 +159,10 @@ def keep(tests: socket.socket, output: int) -> None:
 def run(program: list[str], environment: dict[str, str]) -> None:
     os.environ.clear()
     os.environ.update(environment)
-    if program[0] == "-m":
+    if program[0] == "-c":
+        sys.argv = program[:1] + program[2:]
+        exec(program[1], {"__name__": "__main__"})
+    elif program[0] == "-m":
         sys.argv = program[1:]
         runpy.run_module(program[1], run_name="__main__")
     else:

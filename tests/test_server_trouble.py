@@ -82,7 +82,9 @@ def server_on(disk: Path, tmp_path: Path, policy: str) -> Iterator[RunningServer
             libraries = [str(FIU / name) for name in ("fiu_run_preload.so", "fiu_posix_preload.so")]
             environment.setenv("LD_PRELOAD", " ".join(libraries))
             environment.setenv("FIU_CTRL_FIFO", str(tmp_path / "fiu"))
-        with running_server(disk / policy, log=tmp_path / "log", on_log_failure=policy, max_new_tokens=4000) as server:
+        with running_server(
+            disk / policy, log=tmp_path / "log", forged=False, on_log_failure=policy, max_new_tokens=4000
+        ) as server:
             yield server
             server.process.kill()  # libfiu does not survive a proper end
             server.process.wait()

@@ -22,6 +22,7 @@ SENTENCES = (
     "The GPU has {free} free, so the large model runs.",
     "{cause}, so the packaged model runs.",
     "Answers come from the server at {url}.",
+    "Answers come from the servers at {urls}.",
     "{reason} This CPU cannot multiply 4-bit weights directly, so they are unpacked to float16 in memory.",
     # the machine
     "There is no NVIDIA driver on this machine.",

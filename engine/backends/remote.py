@@ -59,7 +59,9 @@ class RemoteBackend:
         there = [server.url for server in self._servers if not server.trouble]
         if not there:
             return self._servers[0].trouble or ""
-        return f"Answers come from the server{'s' * (len(there) > 1)} at {' and '.join(there)}."
+        if len(there) == 1:
+            return f"Answers come from the server at {there[0]}."
+        return f"Answers come from the servers at {' and '.join(there)}."
 
     @property
     def context_tokens(self) -> int:

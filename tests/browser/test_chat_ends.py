@@ -98,5 +98,6 @@ def test_a_conversation_deleted_in_another_tab_while_it_streams(office: RunningS
     page.get_by_label("Write a message").press("Enter")
     expect(answer(page)).to_have_text("You said: And something new")
     other.get_by_role("button", name="Undo").click()
+    expect(other.get_by_role("link", name="long, and deleted")).to_be_visible()
     page.goto(address)
     expect(note(page)).to_contain_text("You stopped this answer.")

@@ -157,7 +157,7 @@ def test_the_chat_page(hostile: RunningServer, visit: Visit) -> None:
 
 def test_an_answer_that_is_being_written(hostile: RunningServer, visit: Visit) -> None:
     """The script echoes a third of it, piece by piece, into an open page."""
-    page = opened(visit, hostile, "/", "ada", ".composer, form")
+    page = opened(visit, hostile, "/", "ada", ".composer")
     page.get_by_label("Write a message").fill("\n\n".join(PAYLOADS[::3]))
     page.get_by_label("Write a message").press("Enter")
     expect(page.locator(".turn").last).to_have_attribute("data-status", "done", timeout=60_000)

@@ -241,7 +241,7 @@ def test_what_is_finished_is_never_sent_again() -> None:
     stream.feed(" line\nand more")
     assert stream.take().finished == "<p>First.</p>\n"
     assert stream.take().finished == ""
-    assert stream.tail == "<p>Second line\nand more</p>\n"
+    assert stream.tail == "<p>Second line<br>\nand more</p>\n"
 
 
 @pytest.mark.parametrize("block", [block for block in BLOCKS if block != "```\nnever closed"])

@@ -60,7 +60,7 @@ def test_a_thousand_connections_that_say_nothing_hold_nobody_up(server: RunningS
     silent = [connected(server, stack) for _ in range(1000)]
     for connection in silent:
         with suppress(OSError):  # it had to make room for others
-            connection.sendall(b"POST /login HTTP/1.1\r\nHost: qdesk\r\nX-Slow: ")
+            connection.sendall(b"POST /login HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
     assert httpx.get(server.url + "/livez", timeout=5).status_code == 200
     asked = httpx.post(server.url + "/", json={"prompt": "hello"}, headers=bearer(), timeout=5)
     assert asked.json()["response"] == "You said: hello"
@@ -68,12 +68,12 @@ def test_a_thousand_connections_that_say_nothing_hold_nobody_up(server: RunningS
 
 
 def test_a_second_request_has_its_time_as_well(server: RunningServer, stack: ExitStack) -> None:
-    connection = connected(server, stack, b"GET /livez HTTP/1.1\r\nHost: qdesk\r\n\r\nGET /li")
+    connection = connected(server, stack, b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\nGET /li")
     assert told_until_its_end(connection).endswith(b'{"status":"alive"}')
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(server: RunningServer, stack: ExitStack) -> None:
-    head = b"POST /login HTTP/1.1\r\nHost: qdesk\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+    head = b"POST /login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
     connection = connected(server, stack, head + b"Content-Length: 500\r\n\r\nname=")
     assert told_until_its_end(connection) == b""
     assert "sends its request too slowly" in server.output()
@@ -82,7 +82,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(server: RunningServer, stac
 def test_an_answer_that_nobody_reads_is_not_kept(server: RunningServer, stack: ExitStack) -> None:
     large = f"/_nicegui/{nicegui.__version__}/static/quasar.umd.prod.js"
     assert len(httpx.get(server.url + large).content) > 500_000
-    request = f"GET {large} HTTP/1.1\r\nHost: qdesk\r\n\r\n".encode()
+    request = f"GET {large} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
     connection = connected(server, stack, request * 50, reads=4096)
     with suppress(ConnectionResetError):
         while connection.recv(1, socket.MSG_PEEK):
