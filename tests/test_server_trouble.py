@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.disks import fill_up, small_disk_at
 from tests.server import RunningServer, bearer, eventually, running_server
 
 FIU = Path("/usr/lib/fiu")
@@ -27,12 +28,7 @@ Trouble = Callable[[RunningServer], AbstractContextManager[None]]
 @contextmanager
 def full_disk(server: RunningServer) -> Iterator[None]:
     ballast = server.data_dir / "ballast"
-    with ballast.open("wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(b"x" * 4096)
-        except OSError:
-            pass
+    fill_up(ballast)
     yield
     ballast.unlink()
 
@@ -66,13 +62,8 @@ TROUBLES = [full_disk, disk_errors, foreign_lock]
 
 @pytest.fixture(scope="module")
 def small_disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A disk of twelve megabytes, for those who may mount one."""
-    folder = tmp_path_factory.mktemp("disk")
-    mount = ["mount", "-t", "tmpfs", "-o", "size=12m,mode=0700", "qdesk-test", str(folder)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("a small disk can only be mounted by root")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    with small_disk_at(tmp_path_factory.mktemp("disk"), megabytes=12) as disk:
+        yield disk
 
 
 @contextmanager
@@ -152,7 +143,7 @@ def test_warn_answers_go_on_and_are_in_the_log_afterwards(warning: RunningServer
     eventually(lambda: server.rows(f"select status from exchanges where prompt like '{asked}%'") == [("done",)] * 3)
 
 
-def test_a_page_says_what_is_wrong_and_signs_in_afterwards(refusing: RunningServer) -> None:
+def test_pages_open_while_the_database_is_locked_and_people_sign_in_afterwards(refusing: RunningServer) -> None:
     with foreign_lock(refusing), httpx.Client(base_url=refusing.url, timeout=60) as browser:
         assert browser.get("/login").status_code == 200
     with refusing.sign_in() as browser:

@@ -1,6 +1,6 @@
 """What tests of the administrators' pages do and look for; the server is `office` of conftest.py."""
 
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, expect
 
 from tests.server import RunningServer
 
@@ -8,6 +8,14 @@ from tests.server import RunningServer
 def ask(page: Page, question: str) -> None:
     page.get_by_label("Write a message").fill(question)
     page.get_by_label("Write a message").press("Enter")
+
+
+def one_answers_and_one_waits(admin: Page, ada: Page, bob: Page, question: str) -> None:
+    """Ada's long question has the one place there is, and Bob's `question` waits, as `admin` at /admin sees it."""
+    ask(ada, "long")
+    expect(row(admin, "ada")).to_contain_text("answering")
+    ask(bob, question)
+    expect(row(admin, "bob")).to_contain_text("waiting")
 
 
 def row(within: Page | Locator, name: str) -> Locator:

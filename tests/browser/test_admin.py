@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.admin import ask, audit, button, cancel, confirm, row
+from tests.browser.admin import ask, audit, button, cancel, confirm, one_answers_and_one_waits, row
 from tests.browser.conftest import Visit
 from tests.server import PASSWORD, RunningServer
 
@@ -77,10 +77,7 @@ def test_a_higher_limit_is_previewed_lets_a_waiting_request_start_and_is_kept(
 ) -> None:
     admin, steer = visit(office, "/admin"), visit(office, "/admin/steer")
     ada, bob = visit(office, name="ada"), visit(office, name="bob")
-    ask(ada, "long one")
-    expect(row(admin, "ada")).to_contain_text("answering")
-    ask(bob, "long two")
-    expect(row(admin, "bob")).to_contain_text("waiting")
+    one_answers_and_one_waits(admin, ada, bob, "long two")
 
     running = steer.get_by_label("Running at once")
     running.fill("0")

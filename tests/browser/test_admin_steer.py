@@ -4,7 +4,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.admin import ask, audit, button, cancel, confirm, row
+from tests.browser.admin import ask, audit, button, cancel, confirm, one_answers_and_one_waits, row
 from tests.browser.conftest import Visit
 from tests.server import PASSWORD, RunningServer, bearer, key_of
 
@@ -75,10 +75,7 @@ def test_a_stall_turns_the_header_red_and_readiness_to_no(office: RunningServer,
 def test_another_model_is_loaded_or_the_earlier_one_again(office: RunningServer, visit: Visit) -> None:
     admin, models = visit(office, "/admin"), visit(office, "/admin/model")
     ada, bob = visit(office, name="ada"), visit(office, name="bob")
-    ask(ada, "long")
-    expect(row(admin, "ada")).to_contain_text("answering")
-    ask(bob, "hello from bob")
-    expect(row(admin, "bob")).to_contain_text("waiting")
+    one_answers_and_one_waits(admin, ada, bob, "hello from bob")
 
     button(models, "Load…: second").click()
     for effect in ("Running: 1. They get 1 s to finish", "Waiting: 1. They go on waiting", "auto is loaded again"):

@@ -7,6 +7,7 @@ import pytest
 
 from engine.backends.scripted import ScriptedBackend
 from engine.errors import BackendFailed, ContextOverflow, InvalidRequest, NotReady
+from engine.job import Job
 from engine.service import ChatService
 from engine.settings import Settings
 from engine.types import Message, Progress, Report, Status
@@ -127,12 +128,17 @@ async def test_a_prompt_that_does_not_fit_the_other_model_fails_with_its_sentenc
     assert_empty(service)
 
 
+async def one_runs_and_one_waits(shelf: Shelf, service: ChatService) -> Job:
+    """Of two questions; returns the one that waits."""
+    shelf.made[0].hold()
+    await until(await service.submit(question("one")), running)
+    return await service.submit(question("two"))
+
+
 async def test_a_model_that_cannot_be_loaded_leaves_the_reason_and_the_earlier_one_answers() -> None:
     shelf = Shelf()
     service = await shelf.service(max_concurrent_requests=1)
-    shelf.made[0].hold()
-    await until(await service.submit(question("one")), running)
-    waits = await service.submit(question("two"))
+    waits = await one_runs_and_one_waits(shelf, service)
     await service.switching.begin("broken")
     assert service.switching.failure == ("broken", "broken is broken.")
     assert [model.model for model in shelf.made] == ["first", "broken", "first"]
@@ -145,9 +151,7 @@ async def test_a_model_that_cannot_be_loaded_leaves_the_reason_and_the_earlier_o
 async def test_where_no_model_is_left_everybody_is_told_and_a_listed_one_can_still_be_loaded() -> None:
     shelf = Shelf()
     service = await shelf.service(max_concurrent_requests=1)
-    shelf.made[0].hold()
-    await until(await service.submit(question("one")), running)
-    waits = await service.submit(question("two"))
+    waits = await one_runs_and_one_waits(shelf, service)
     shelf.broken.add("first")
     await service.switching.begin("broken")
     assert service.state() == ("failed", "first is broken.")

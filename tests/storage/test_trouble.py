@@ -2,7 +2,6 @@
 
 import asyncio
 import sqlite3
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from engine.types import Status
 from storage import SearchTooSlow, StorageUnavailable, Store, database, writer
 from storage.models import OptionRow
 from storage.records import ExchangeFilter
+from tests.disks import fill_up, small_disk_at
 from tests.storage.making import NOON, a_person, an_exchange, fill
 
 LOCKED = "The database is locked by another program."
@@ -195,14 +195,10 @@ async def test_a_search_through_too_many_rows_is_given_up(
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of four megabytes, for those who may mount one."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=4m,mode=0700", "qdesk-test", str(folder)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("a small disk can only be mounted by root")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    with small_disk_at(folder, megabytes=4) as disk:
+        yield disk
 
 
 async def test_a_full_disk_loses_nothing_and_is_over_by_itself(
@@ -235,16 +231,6 @@ async def test_a_full_disk_loses_nothing_and_is_over_by_itself(
     with sqlite3.connect(small_disk / "qdesk.db") as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     connection.close()
-
-
-def fill_up(file: Path) -> None:
-    """Leave not a byte free beside this file."""
-    with file.open("wb", buffering=0) as ballast:
-        try:
-            while True:
-                ballast.write(b"x" * 4096)
-        except OSError:
-            return
 
 
 async def test_a_full_disk_stays_known_while_nothing_is_queued(
