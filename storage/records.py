@@ -30,6 +30,15 @@ class User:
     created_at: datetime
     last_seen_at: datetime | None
     max_requests: int | None = None  # running and waiting at once; None = as everybody
+    second_step: bool = False  # whether a code is asked for after the password
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondFactor:
+    """What a person's codes are checked against. Holds no secret."""
+
+    nonce: str
+    recovery_codes: int  # that are left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

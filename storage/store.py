@@ -32,6 +32,17 @@ list. Each carries a sentence that may be shown to people.
               find(key_hash) -> tuple[ApiKey, User] | None                None too when the account is disabled
               list(user_id) -> list[ApiKey] · revoke(id, user_id) -> bool · seen(id)
               everybodys() -> list[tuple[ApiKey, User]]
+    second_factors
+              of(user_id) -> SecondFactor | None
+              turn_on(user_id, nonce, step, code_hashes) / turn_off(user_id) -> bool
+              use_step(user_id, step) / use_recovery_code(user_id, code_hash) -> bool     False: not, or not again
+              renew_recovery_codes(user_id, code_hashes)
+    identities
+              find(issuer, subject) -> User | None                  disabled or not
+              create_user(name, role, issuer, subject) -> User | None     None: the name or the subject is taken
+              link(user_id, issuer, subject) / unlink(user_id, issuer) -> bool · issuers(user_id) -> set[str]
+    sign_in_links
+              create(token_hash, user_id, expires_at) · find(token_hash) / use(token_hash) -> User | None
     invites   create(token_hash, *, name, role, invited_by, expires_at) -> Invite
               find(token_hash) -> Invite | None                           None too when used or over
               accept(token_hash, name, password_hash) -> User | "taken" | "over"
@@ -103,13 +114,16 @@ from storage.erasures import Erasures
 from storage.exchanges import Exchanges
 from storage.feedback import FeedbackGiven
 from storage.idempotency import Idempotency
+from storage.identities import Identities
 from storage.invites import Invites
 from storage.options import Options
 from storage.retention import Retention
 from storage.reviews import Reviews
 from storage.samples import Samples
 from storage.schema import is_newest
+from storage.second_factors import SecondFactors
 from storage.sessions import Sessions
+from storage.sign_in_links import SignInLinks
 from storage.templates import Templates
 from storage.turns import Turns
 from storage.users import Users
@@ -140,6 +154,9 @@ class Store:
         self.options = Options(self._database)
         self.samples = Samples(self._database)
         self.invites = Invites(self._database)
+        self.second_factors = SecondFactors(self._database)
+        self.identities = Identities(self._database)
+        self.sign_in_links = SignInLinks(self._database)
 
     def open(self, *, beside: bool = False) -> None:
         """Make or migrate the database, and mark what a crash left unfinished as interrupted.

@@ -137,6 +137,7 @@ def user(row: UserRow) -> User:
         created_at=row.created_at,
         last_seen_at=row.last_seen_at,
         max_requests=row.max_requests,
+        second_step=row.totp_nonce != "",
     )
 
 

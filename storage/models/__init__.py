@@ -16,8 +16,11 @@ from storage.models.exchanges import IdempotencyRow as IdempotencyRow
 from storage.models.exchanges import RemovedTurnRow as RemovedTurnRow
 from storage.models.people import ApiKeyRow as ApiKeyRow
 from storage.models.people import ErasureRow as ErasureRow
+from storage.models.people import IdentityRow as IdentityRow
 from storage.models.people import InviteRow as InviteRow
+from storage.models.people import RecoveryCodeRow as RecoveryCodeRow
 from storage.models.people import SessionRow as SessionRow
+from storage.models.people import SignInLinkRow as SignInLinkRow
 from storage.models.people import TemplateRow as TemplateRow
 from storage.models.people import UserRow as UserRow
 from storage.models.reviews import DailyUseRow as DailyUseRow

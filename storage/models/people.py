@@ -22,6 +22,35 @@ class UserRow(Base, table=True):
     system_prompt: str | None = text(default=None)  # for new conversations
     sampling: str | None = text(default=None)  # the same; JSON
     max_requests: int | None = None  # None = as everybody
+    totp_nonce: str = text(default="")  # what the second step's secret is derived from; "" = no second step
+    totp_step: int = 0  # the newest step of time whose code was used
+
+
+class RecoveryCodeRow(Base, table=True):
+    """A code that stands in for the authenticator app once; deleted when it is used."""
+
+    __tablename__ = "recovery_codes"
+    user_id: str = text(primary_key=True, foreign_key="users.id")
+    code_hash: str = text(primary_key=True)
+
+
+class IdentityRow(Base, table=True):
+    """Who an account is elsewhere: the subject of an OpenID provider, or the entry of a directory."""
+
+    __tablename__ = "identities"
+    issuer: str = text(primary_key=True)
+    subject: str = text(primary_key=True)
+    user_id: str = text(foreign_key="users.id", index=True)
+    created_at: datetime
+
+
+class SignInLinkRow(Base, table=True):
+    """Deleted once it is used."""
+
+    __tablename__ = "sign_in_links"
+    token_hash: str = text(primary_key=True)
+    user_id: str = text(foreign_key="users.id")
+    expires_at: datetime
 
 
 class SessionRow(Base, table=True):
