@@ -9,37 +9,18 @@ import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from loguru import logger
 from platformdirs import user_cache_path
 from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
-PREFIX = "QDESK_"
-
-Seconds = Annotated[float, Field(allow_inf_nan=False)]
-Url = Annotated[
-    str,
-    Field(
-        pattern=r"^(https?://[^\s/]+\S*)?$",
-        json_schema_extra={"allowed": "empty, or an address that begins with http:// or https://"},
-    ),
-]
-Urls = Annotated[
-    str,
-    Field(
-        pattern=r"^(https?://[^\s/,]+[^\s,]*(\s*,\s*https?://[^\s/,]+[^\s,]*)*)?$",
-        json_schema_extra={"allowed": "empty, or addresses that begin with http:// or https://, with commas between"},
-    ),
-]
+from engine.sign_in_settings import PREFIX, Seconds, SignInSettings, Url, Urls
 
 
-class Settings(BaseSettings):
+class Settings(SignInSettings):
     """What the operator can choose. Raises pydantic.ValidationError; `load()` turns that into a sentence."""
-
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="forbid")
 
     host: str = Field("127.0.0.1", min_length=1, description="Address to listen on; 0.0.0.0 for every interface.")
     port: int = Field(8080, ge=1, le=65535, description="Port to listen on.")
@@ -234,7 +215,7 @@ def document() -> str:
     """Return the page docs/settings.md."""
     rows = [
         f"| `{PREFIX}{name.upper()}` | {_default(name, field)} | {_cell(allowed(field))} | {field.description} |"
-        for name, field in Settings.model_fields.items()
+        for name, field in _in_order()
     ]
     head = [
         "# Settings",
@@ -247,6 +228,11 @@ def document() -> str:
         "|---|---|---|---|",
     ]
     return "\n".join([*head, *rows, ""])
+
+
+def _in_order() -> list[tuple[str, FieldInfo]]:
+    """All settings, those of sign-in last."""
+    return sorted(Settings.model_fields.items(), key=lambda setting: setting[0] in SignInSettings.model_fields)
 
 
 def _default(name: str, field: FieldInfo) -> str:

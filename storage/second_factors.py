@@ -1,4 +1,4 @@
-"""The second step at sign-in: what a person's codes are checked against, and which were used. Knows no secret, no code."""
+"""The second step at sign-in: what a person's codes are checked against, which were used. Knows no secret, no code."""
 
 from collections.abc import Iterable
 

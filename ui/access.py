@@ -58,6 +58,10 @@ _NICEGUI = f"/_nicegui/{nicegui.__version__}"
 ROUTES: Mapping[str, Rule] = {
     "GET /login": OPEN,
     "POST /login": OPEN,
+    "GET /login/code": OPEN,  # with the token that comes after the password
+    "POST /login/code": OPEN,
+    "GET /login/second-step": OPEN,
+    "POST /login/second-step": OPEN,
     "GET /setup": OPEN,  # with the token that the server has printed
     "POST /setup": OPEN,
     "GET /invite": OPEN,  # with an invitation's token

@@ -1,9 +1,10 @@
-"""Who is signed in, and who may do what. The one place that sessions and passwords are checked.
+"""Who is signed in, and who may do what. The one place that sessions are checked.
 
     visitor = auth.visitor_of(request)              who looks at a page, or None
     auth.allowed(visitor, Right.REVIEW)             from memory: every handler of every page asks this before it acts
     auth.on_revoked(visitor.session_id, callback)   the session ended, or the account lost the right that it is for
     auth.keys                                       the same for programs: ui/keys.py
+    auth.door                                       how somebody signs in: ui/sign_in/door.py
 
 Which right is needed for what: ui/access.py.
 
@@ -26,13 +27,12 @@ from starlette.types import Scope
 from engine.settings import Settings
 from ui.access import HOLDERS, Right
 from ui.keys import Keys
-from ui.passwords import Passwords, TooManyHashes
+from ui.passwords import Passwords
 from ui.people import Caller as Caller
 from ui.people import Visitor as Visitor
 from ui.seal import Seal, open_seal
 from ui.setup import Setup
-from ui.tries import TooManyTries as TooManyTries
-from ui.tries import Tries
+from ui.sign_in.door import Door
 
 if TYPE_CHECKING:
     from storage import Store
@@ -42,10 +42,6 @@ IDLE = timedelta(days=7)  # a session that nobody used for so long ends
 LIFETIME = timedelta(days=30)  # and every session ends then
 SEEN_EVERY = timedelta(minutes=1)  # how exact "last seen" is
 RECHECK_S = 10.0  # how often the store is asked whether sessions and accounts are still what memory says
-
-
-class SignInFailed(Exception):
-    """The name and the password do not belong together (or the account is disabled; one cannot tell)."""
 
 
 @dataclass(slots=True)
@@ -69,51 +65,15 @@ class Auth:
         self.keys = Keys(store, self.seal, settings.api_key.get_secret_value())
         self.on_disabled: Callable[[str], None] = lambda user_id: None  # told of every account that is found disabled
         self.setup = Setup(store, self.passwords)
+        self._careful = frozenset(settings.roles_with_second_step)
         self._live: dict[str, _Live] = {}  # by session id
         self._ids: dict[str, str] = {}  # token hash -> session id
         self._watchers: dict[str, set[tuple[Right, Callable[[], None]]]] = {}  # by session id
         self._revocations = 0  # counts them, so that a look-up that was under way meanwhile is made again
-        self._tries = Tries()
+        self.door = Door(self)
         self._tasks: set[asyncio.Task[None]] = set()
 
-    # --- signing in and out ---
-
-    async def sign_in(self, name: str, password: str, *, agent: str, address: str) -> str:
-        """Check the password and return the token of a new session. Raises SignInFailed or TooManyTries."""
-        name = name.strip()
-        found = await self.store.users.password_hash(name)
-        user, stored = found if found else (None, None)
-        account = user.id if user else name.casefold()[:64]
-        self._tries.begin(account, address)
-        try:
-            fits = await self.passwords.verify(stored, password)
-        except TooManyHashes:
-            raise TooManyTries from None
-        if not fits or user is None or user.disabled:
-            self._tries.failed(account, address)
-            # An unknown name may be a password that went into the wrong field.
-            logger.info("sign-in refused for {!r} from {}", user.name if user else "an unknown name", address)
-            raise SignInFailed
-        self._tries.succeeded(account, address)
-        if stored and self.passwords.outdated(stored):
-            await self.store.users.set_password(user.id, await self.passwords.hash(password))
-        return await self.start_session(user, agent)
-
-    async def change_password(self, visitor: Visitor, old: str, new: str) -> bool:
-        """Set another password and end the person's other sessions; False when `old` is wrong. Raises TooManyTries."""
-        user, account = visitor.user, visitor.user.id
-        self._tries.begin(account, visitor.session_id)
-        found = await self.store.users.password_hash(user.name)
-        try:
-            if not await self.passwords.verify(found[1] if found else None, old):
-                self._tries.failed(account, visitor.session_id)
-                return False
-            self._tries.succeeded(account, visitor.session_id)
-            await self.store.users.set_password(user.id, await self.passwords.hash(new))
-        except TooManyHashes:
-            raise TooManyTries from None
-        await self.sign_out_elsewhere(visitor)
-        return True
+    # --- sessions ---
 
     async def start_session(self, user: "User", agent: str) -> str:
         """Return the token of a new session: 32 random bytes, of which only the seal is stored."""
@@ -134,6 +94,7 @@ class Auth:
                 await self.sign_out(session.id)
 
     async def sign_out_everywhere(self, user_id: str) -> None:
+        self.door.forget(user_id)
         await self.store.sessions.end_all(user_id)
         self._revoke([id for id, live in self._live.items() if live.user.id == user_id])
 
@@ -147,7 +108,7 @@ class Auth:
         if session_id is None or live is None:
             return None
         now = datetime.now(UTC)
-        if live.expired(now):
+        if live.expired(now) or self.must_enrol(live.user):
             await self.sign_out(session_id)
             return None
         if now - live.seen_at >= SEEN_EVERY:
@@ -167,7 +128,11 @@ class Auth:
         live = self._live.get(visitor.session_id)
         if live is None or live.expired(datetime.now(UTC)):
             return False
-        return not live.user.disabled and live.user.role in HOLDERS[right]
+        return not live.user.disabled and not self.must_enrol(live.user) and live.user.role in HOLDERS[right]
+
+    def must_enrol(self, user: "User") -> bool:
+        """Whether this role needs a second step and the person has none: it is set up at the next sign-in."""
+        return user.role in self._careful and not user.second_step
 
     def on_revoked(self, session_id: str, callback: Callable[[], None], right: Right = Right.USE) -> Callable[[], None]:
         """Call back once the session has ended or its account has lost this right; the returned function forgets it."""
@@ -186,9 +151,10 @@ class Auth:
         """Take over what the store now says of this account; a disabled one loses its sessions at once."""
         self._revocations += 1
         user = await self.store.users.get(user_id)
-        if user is None or user.disabled:
+        if user is None or user.disabled or self.must_enrol(user):
             await self.sign_out_everywhere(user_id)
-            self.on_disabled(user_id)
+            if user is None or user.disabled:
+                self.on_disabled(user_id)
             return
         for session_id, live in list(self._live.items()):
             if live.user.id == user_id:
@@ -225,7 +191,8 @@ class Auth:
         over = []
         for session_id, live in known.items():
             user = users.get(live.user.id)
-            if session_id not in kept or user is None or user.disabled or live.expired(now):
+            out = user is None or user.disabled or self.must_enrol(user)
+            if out or user is None or session_id not in kept or live.expired(now):
                 over.append(session_id)
             else:
                 self._take_over(session_id, live, user)

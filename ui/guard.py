@@ -16,11 +16,11 @@ from engine.settings import Settings
 from ui.access import OPEN, PEOPLE, PROGRAMS, Right, Rule, rule_of
 from ui.api.errors import ApiError, error_response
 from ui.auth import Auth, Caller
+from ui.cookies import Cookies
 from ui.forms import document, link
 from ui.i18n import language, preferred
 from ui.origins import Origins
 
-COOKIE = "qdesk_session"
 API = frozenset({"/v1", "/metrics", "/openapi.json"})
 PROBES = frozenset({"/livez", "/readyz", "/health"})  # balancers ask by whatever name they know
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -42,6 +42,7 @@ def own_path(target: str) -> str:
 class Guard:
     def __init__(self, app: ASGIApp, auth: Auth, settings: Settings) -> None:
         self.app, self.auth, self.origins = app, auth, Origins(settings)
+        self.cookies = Cookies(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -60,7 +61,7 @@ class Guard:
         rule = state["rule"] = rule_of(scope, PROGRAMS if is_api(scope) else PEOPLE)
         if rule is None:  # a route that nobody thought of
             return _not_for_you(scope)
-        if rule != OPEN and (cookie := asked.cookies.get(COOKIE)):
+        if rule != OPEN and (cookie := asked.cookies.get(self.cookies.session)):
             state["visitor"] = await self.auth.visitor(cookie)
             state["person"] = state["visitor"].user.id if state["visitor"] else None
         if not self._from_our_pages(asked, rule):

@@ -7,6 +7,7 @@ import hmac
 import os
 import secrets
 import sys
+from base64 import b32encode
 from hashlib import sha256
 from pathlib import Path
 
@@ -23,6 +24,11 @@ class Seal:
     def __call__(self, purpose: str, text: str) -> str:
         """HMAC-SHA-256 of `text` as 64 hexadecimal digits; another purpose gives another seal."""
         return hmac.new(self._secret, f"{purpose}:{text}".encode(), sha256).hexdigest()
+
+    def derive(self, purpose: str, text: str, size: int) -> str:
+        """A secret of `size` bytes (32 at most) that only this server can make again, in base32."""
+        whole = hmac.new(self._secret, f"{purpose}:{text}".encode(), sha256).digest()
+        return b32encode(whole[:size]).decode().rstrip("=")
 
     def fits(self, purpose: str, text: str, seal: str) -> bool:
         return same(self(purpose, text), seal)

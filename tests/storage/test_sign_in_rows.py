@@ -1,4 +1,4 @@
-"""The second step's codes, identities elsewhere, and sign-in links: each is good once, whoever asks at the same time."""
+"""The second step's codes, identities elsewhere, and sign-in links: each is good once, whoever asks at once."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

@@ -12,8 +12,9 @@ from engine.settings import Settings
 from storage.records import User
 from tests.databases import PASSWORD, new_store, password_hash
 from ui.access import Right
-from ui.auth import IDLE, Auth, Caller, SignInFailed, Visitor
+from ui.auth import IDLE, Auth, Caller, Visitor
 from ui.setup import LASTS_S
+from ui.sign_in.door import SignInFailed
 from ui.tries import TRIES_HERE, TooManyTries, Tries
 
 
@@ -35,9 +36,14 @@ async def ada(auth: Auth) -> User:
     return user
 
 
+async def sign_in(auth: Auth, name: str = "ada", address: str = "127.0.0.1") -> str:
+    """Return the token of the new session."""
+    return (await auth.door.admit(await auth.door.by_password(name, PASSWORD, address), "test")).token
+
+
 async def visit(auth: Auth, name: str = "ada") -> Visitor:
     """Sign in and come back with the cookie."""
-    visitor = await auth.visitor(await auth.sign_in(name, PASSWORD, agent="test", address="127.0.0.1"))
+    visitor = await auth.visitor(await sign_in(auth, name))
     assert visitor is not None
     return visitor
 
@@ -105,10 +111,10 @@ async def test_the_set_up_link_opens_once_and_for_a_day(auth: Auth) -> None:
 async def test_strangers_elsewhere_lock_nobody_out_of_where_they_sign_in(auth: Auth, ada: User) -> None:
     await visit(auth)
     for number in range(60):
-        auth._tries.failed(ada.id, f"10.0.0.{number}")
+        auth.door.tries.failed(ada.id, f"10.0.0.{number}")
     assert await visit(auth)
     with pytest.raises(TooManyTries) as wait:
-        await auth.sign_in("ada", PASSWORD, agent="test", address="10.0.1.1")
+        await sign_in(auth, "ada", "10.0.1.1")
     assert 60 < wait.value.wait_s <= 3600
 
 
@@ -152,7 +158,7 @@ async def test_a_closed_page_hears_no_more(auth: Auth, ada: User) -> None:
 
 
 async def test_a_session_that_nobody_used_for_long_is_over(auth: Auth, ada: User) -> None:
-    token = await auth.sign_in("ada", PASSWORD, agent="test", address="127.0.0.1")
+    token = await sign_in(auth)
     visitor = await auth.visitor(token)
     assert visitor is not None
     auth._live[visitor.session_id].seen_at = datetime.now(UTC) - IDLE - timedelta(seconds=1)
@@ -197,8 +203,8 @@ async def test_the_operators_key_belongs_to_nobody(auth: Auth) -> None:
 
 async def test_a_new_password_ends_the_other_sessions(auth: Auth, ada: User) -> None:
     here, elsewhere = await visit(auth), await visit(auth)
-    assert not await auth.change_password(here, "not the password", "a new password")
-    assert await auth.change_password(here, PASSWORD, "a new password")
+    assert not await auth.door.change_password(here, "not the password", "a new password")
+    assert await auth.door.change_password(here, PASSWORD, "a new password")
     assert [auth.allowed(visitor) for visitor in (here, elsewhere)] == [True, False]
     with pytest.raises(SignInFailed):
         await visit(auth)

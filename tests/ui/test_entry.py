@@ -13,7 +13,7 @@ from storage import Store
 from tests.server import RunningServer, bearer, eventually
 from ui.auth import Auth
 from ui.entry import Entry
-from ui.guard import COOKIE, Guard
+from ui.guard import Guard
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,6 @@ async def test_a_key_that_cannot_be_looked_up(troubled: httpx.AsyncClient) -> No
 
 
 async def test_a_session_that_cannot_be_looked_up(troubled: httpx.AsyncClient) -> None:
-    answer = await troubled.get("/", headers={"Cookie": f"{COOKIE}=somebodys", "Accept-Language": "zh"})
+    answer = await troubled.get("/", headers={"Cookie": "qdesk_session=somebodys", "Accept-Language": "zh"})
     assert answer.status_code == 503
     assert "目前无法保存或查询任何内容，请稍后再试。" in answer.text

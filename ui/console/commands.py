@@ -70,6 +70,9 @@ def _parser() -> argparse.ArgumentParser:
     reset = actions.add_parser("reset-password", help="give another password, and end all sessions of the account")
     reset.add_argument("name")
     reset.set_defaults(work=_user_reset)
+    lost = actions.add_parser("reset-second-step", help="ask for no code any more, and end all sessions of the account")
+    lost.add_argument("name")
+    lost.set_defaults(work=_user_reset_second_step)
     return parser
 
 
@@ -148,6 +151,19 @@ def _user_reset(asked: Any, settings: Settings, store: "Store") -> None:
 
     _with_open(settings, store, work)
     print(f"The account {asked.name} has another password, and is signed out everywhere.")
+
+
+def _user_reset_second_step(asked: Any, settings: Settings, store: "Store") -> None:
+    async def work() -> None:
+        user = await store.users.by_name(asked.name)
+        if user is None:
+            raise Refused(f"There is no account {asked.name}.")
+        await store.second_factors.turn_off(user.id)
+        await store.sessions.end_all(user.id)
+        await store.audit.add("", "user.second_step_reset", user.name, "in a shell")
+
+    _with_open(settings, store, work)
+    print(f"The account {asked.name} has no second step any more, and is signed out everywhere.")
 
 
 async def _hashed() -> str:

@@ -6,10 +6,10 @@ from nicegui import ui
 
 from ui.access import ACTIONS
 from ui.accounts import MAX_NAME, password_trouble
-from ui.auth import TooManyTries
 from ui.components.account.defaults import Defaults
 from ui.components.account.own_data import Erasing, Readings
 from ui.components.account.parts import Owner, button, form, secret, section, submit, whose
+from ui.components.account.second_step import SecondStepSection
 from ui.components.account.sessions import Sessions
 from ui.components.account.templates import OwnTemplates
 from ui.components.notices import NotificationSwitch
@@ -18,6 +18,7 @@ from ui.i18n import LANGUAGES
 from ui.pages import account_export
 from ui.static_files import stylesheet
 from ui.theme import BUILT_WITHIN_S, frame, heading, page_visitor, say_for
+from ui.tries import TooManyTries
 
 if TYPE_CHECKING:
     from storage.records import ApiKey
@@ -54,6 +55,7 @@ class AccountView:
         if self.desk.auth.allowed(self.visitor, ACTIONS["template.share"]):
             await OwnTemplates(self.owner, shared=True).build()
         self._password()
+        await SecondStepSection(self.owner).build()
         section(say("API keys"), say("A key lets a program ask in your name. It is shown once, when it is made."))
         self.keys = ui.element("div").classes("list")
         self._new_key()
@@ -118,7 +120,7 @@ class AccountView:
         if trouble := password_trouble(self.say, new, again):
             return trouble
         try:
-            changed = await self.desk.auth.change_password(self.visitor, old, new)
+            changed = await self.desk.auth.door.change_password(self.visitor, old, new)
         except TooManyTries:
             return self.say("Too many tries. Please wait some minutes, then try again.")
         return "" if changed else self.say("That is not your password now.")

@@ -11,7 +11,7 @@ from ui.components.data_table import Action, Column, DataTable, Row
 from ui.pages.admin.administrator import Administrator
 from ui.pages.admin.keys import Keys
 from ui.pages.admin.new_people import NewPeople
-from ui.pages.admin.person_dialogs import LimitDialog, PasswordDialog
+from ui.pages.admin.person_dialogs import LimitDialog, PasswordDialog, SecondStepDialog
 from ui.pages.admin.roles import ROLES, roles
 from ui.theme import heading
 
@@ -53,6 +53,7 @@ class People:
         self.more = ui.label().classes("soft")
         self.password = PasswordDialog(self.admin)
         self.limit = LimitDialog(self.admin, self._show)
+        self.second_step = SecondStepDialog(self.admin, self._show)
         await self._show()
         background_tasks.create(self._read_usage(), name="usage of people")
         await NewPeople(self.admin, self._show).build()
@@ -91,7 +92,9 @@ class People:
         seen = say.time(user.last_seen_at, "short") if user.last_seen_at else say("never")
         state = say("disabled") if user.disabled else say("active")
         switch = Action("enable", say("Enable")) if user.disabled else Action("disable", say("Disable"), "danger")
-        actions = (Action("limit", say("Limit")), Action("password", say("New password")), switch)
+        actions = [Action("limit", say("Limit")), Action("password", say("New password")), switch]
+        if user.second_step:
+            actions.insert(2, Action("second_step", say("Reset second step")))
         counts = [
             self.sessions.get(user.id, 0),
             *self.today.get(user.id, (0, 0)),
@@ -100,7 +103,7 @@ class People:
         numbers = [say.number(count) if count else "–" for count in counts]
         limit = "" if user.max_requests is None else say.number(user.max_requests)
         words = (user.name, user.role, state, seen, *numbers, limit)
-        return Row(user.id, (*words, actions), tone="soft" if user.disabled else "")
+        return Row(user.id, (*words, tuple(actions)), tone="soft" if user.disabled else "")
 
     # --- changes to one ---
 
@@ -116,6 +119,8 @@ class People:
                 self.password.ask(user)
             case "limit":
                 self.limit.ask(user)
+            case "second_step":
+                self.second_step.ask(user)
         await self._show()
 
     async def _set_role(self, user: "User", role: "UserRole") -> None:

@@ -1,4 +1,4 @@
-"""What an administrator sets for one person: another password, and how many requests they may have at once."""
+"""What an administrator sets for one person: another password, a limit, and no second step where the phone is lost."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -84,6 +84,35 @@ class LimitDialog:
             await self.desk.store.users.set_max_requests(user.id, limit)
             await apply_own_limits(self.desk)
             self.dialog.close()
+            await self._changed()
+
+
+class SecondStepDialog:
+    def __init__(self, admin: Administrator, changed: Callable[[], Awaitable[None]]) -> None:
+        self.admin, self.desk, self.say, self._changed = admin, admin.desk, admin.say, changed
+        say = self.say
+        about = say("For somebody without phone and recovery codes. Make sure who asks. It ends the person's sessions.")
+        with ui.dialog() as self.dialog, ui.card().classes("dialog"):
+            self.title = ui.label().classes("dialog-title")
+            ui.label(about).classes("soft")
+            with ui.element("div").classes("dialog-buttons"):
+                ui.button(say("Back"), on_click=self.dialog.close).props("flat no-caps")
+                ui.button(say("Reset second step"), on_click=self._reset).props("no-caps unelevated")
+        self.user: User | None = None
+
+    def ask(self, user: "User") -> None:
+        self.user = user
+        self.title.text = self.say("Second step of {name}", name=user.name)
+        self.dialog.open()
+
+    async def _reset(self) -> None:
+        if not self.admin.may() or (user := self.user) is None:
+            return
+        if await self.admin.noted("user.second_step_reset", user.name):
+            await self.desk.store.second_factors.turn_off(user.id)
+            await self.desk.auth.sign_out_everywhere(user.id)
+            self.dialog.close()
+            self.admin.tell(self.say("{name} signs in without a second step now.", name=user.name))
             await self._changed()
 
 
