@@ -62,6 +62,10 @@ ROUTES: Mapping[str, Rule] = {
     "POST /login/code": OPEN,
     "GET /login/second-step": OPEN,
     "POST /login/second-step": OPEN,
+    "GET /login/oidc": OPEN,  # the way to a provider, and back
+    "GET /login/oidc/callback": OPEN,
+    "GET /login/link": OPEN,  # with a token that the operator has made
+    "POST /login/link": OPEN,
     "GET /setup": OPEN,  # with the token that the server has printed
     "POST /setup": OPEN,
     "GET /invite": OPEN,  # with an invitation's token

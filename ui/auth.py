@@ -70,7 +70,7 @@ class Auth:
         self._ids: dict[str, str] = {}  # token hash -> session id
         self._watchers: dict[str, set[tuple[Right, Callable[[], None]]]] = {}  # by session id
         self._revocations = 0  # counts them, so that a look-up that was under way meanwhile is made again
-        self.door = Door(self)
+        self.door = Door(self, settings)
         self._tasks: set[asyncio.Task[None]] = set()
 
     # --- sessions ---

@@ -27,6 +27,11 @@ class Entrance:
     def __init__(self, desk: Desk) -> None:
         self.desk, self.auth, self.cookies = desk, desk.auth, Cookies(desk.settings)
 
+    @property
+    def asks_passwords(self) -> bool:
+        """Whether there is anybody who signs in with a name and a password."""
+        return self.desk.settings.password_sign_in
+
     def say_to(self, request: Request) -> Language:
         chosen = request.query_params.get("lang", "")
         return language(chosen if chosen in LANGUAGES else preferred(request.headers.get("accept-language", "")))

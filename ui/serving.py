@@ -135,7 +135,12 @@ class Life:
                 logger.error("retention failed, and will be tried again: {!r}", error)
 
 
-def setup_link(settings: Settings, token: str) -> str:
+def base_url(settings: Settings) -> str:
+    """Where a browser on this machine, or by the public address, finds the server."""
     host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host
-    base = settings.public_url.rstrip("/") or f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
+    return settings.public_url.rstrip("/") or f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
+
+
+def setup_link(settings: Settings, token: str) -> str:
+    base = base_url(settings)
     return f"\nMake the first account here (the link works once, for a day):\n\n    {base}/setup?token={token}\n"

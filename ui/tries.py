@@ -17,6 +17,7 @@ from ui.windows import SteadyStorage
 TRIES_HERE = [parse(text) for text in ("5/minute", "10/10minutes", "20/hour")]  # for one account from one address
 TRIES_ACCOUNT = parse("60/hour")  # wrong passwords for one account from anywhere
 TRIES_ADDRESS = parse("60/5minutes")  # wrong passwords from one address, which may be a whole office
+LEAVING_ADDRESS = parse("60/5minutes")  # ways to a provider that are begun from one address
 KNOWN = 10_000  # pairs of account and address that are remembered
 
 
@@ -48,6 +49,11 @@ class Tries:
             raise TooManyTries(max(self._wait_s(limit, names) for limit, names in full))
         for limit in TRIES_HERE:
             self._limiter.hit(limit, account, address)
+
+    def leave(self, address: str) -> None:
+        """Count a way to a provider. Raises TooManyTries."""
+        if not self._limiter.hit(LEAVING_ADDRESS, "leaving", address):
+            raise TooManyTries(self._wait_s(LEAVING_ADDRESS, ("leaving", address)))
 
     def failed(self, account: str, address: str) -> None:
         self._limiter.hit(TRIES_ACCOUNT, account)

@@ -188,8 +188,8 @@ def test_no_spelling_of_a_path_opens_more(office: RunningServer, cookies: dict[s
 def test_open_is_only_what_must_be() -> None:
     opened = {address(name) for name, rule in ROUTES.items() if rule == OPEN}
     files = {path for path in opened if path.startswith(("/static/", f"/_nicegui/{nicegui_version}/"))}
-    ways_in = {"/login", "/login/code", "/login/second-step", "/setup", "/invite"}
-    assert opened - files == {*ways_in, "/livez", "/readyz", "/health"}
+    ways_in = {"/login", "/login/code", "/login/second-step", "/login/oidc", "/login/oidc/callback", "/login/link"}
+    assert opened - files == {*ways_in, "/setup", "/invite", "/livez", "/readyz", "/health"}
     assert all(isinstance(rule, Rule) for rule in ROUTES.values())
 
 

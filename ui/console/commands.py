@@ -4,33 +4,27 @@ Knows the store by what it is given. The exit status is 0, 1 where the work coul
 """
 
 import argparse
-import asyncio
-import getpass
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
-
-from filelock import FileLock, Timeout
 
 from engine.progress import console
 from engine.settings import Settings
 from engine.types import ExchangeFilter, Progress
 from ui.components.review.export import json_line
 from ui.console.doctor import examine
-from ui.passwords import MAX_LENGTH, MIN_LENGTH, Passwords
-from ui.starting import LOCK_FILE, data_folder
+from ui.console.opened import Refused, with_open
+from ui.console.users import add_user_commands
+from ui.starting import data_folder
 
 if TYPE_CHECKING:
     from storage import Store
 
-ROLES = ("staff", "reviewer", "admin")
 PAGE = 200  # exchanges that are read at once
 
 
-class Refused(Exception):
-    """It cannot be done; the sentence says why."""
+Work = Callable[[Any, Settings, "Store"], int | None]
 
 
 def run(arguments: Sequence[str], settings: Settings, store: "Store") -> int:
@@ -48,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python main.py", description="Without a command: serve.")
     commands = parser.add_subparsers(required=True, metavar="command")
 
-    def command(name: str, work: Callable[[Any, Settings, "Store"], int | None], about: str) -> argparse.ArgumentParser:
+    def command(name: str, work: Work | None, about: str) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=about, description=about)
         added.set_defaults(work=work)
         return added
@@ -61,18 +55,8 @@ def _parser() -> argparse.ArgumentParser:
     back.add_argument("file", type=Path)
     out = command("export", _export, "Write every logged exchange as a JSON line.")
     out.add_argument("file", type=Path, nargs="?", help="a new file; without one, standard output")
-    user = command("user", _user_add, "Make an account, or give it another password.")
-    actions = user.add_subparsers(required=True, metavar="action")
-    add = actions.add_parser("add", help="make an account; the password is asked for, or read from standard input")
-    add.add_argument("name")
-    add.add_argument("--role", choices=ROLES, default="staff")
-    add.set_defaults(work=_user_add)
-    reset = actions.add_parser("reset-password", help="give another password, and end all sessions of the account")
-    reset.add_argument("name")
-    reset.set_defaults(work=_user_reset)
-    lost = actions.add_parser("reset-second-step", help="ask for no code any more, and end all sessions of the account")
-    lost.add_argument("name")
-    lost.set_defaults(work=_user_reset_second_step)
+    user = command("user", None, "Make an account, give it another password, or let somebody in who cannot sign in.")
+    add_user_commands(user)
     return parser
 
 
@@ -112,7 +96,7 @@ def _export(asked: Any, settings: Settings, store: "Store") -> None:
         with asked.file.open("x", encoding="utf-8") as file:
             return await _write_all(store, file)
 
-    count = _with_open(settings, store, work)
+    count = with_open(settings, store, work)
     print(f"{count} exchanges are written.", file=sys.stderr)
 
 
@@ -126,69 +110,6 @@ async def _write_all(store: "Store", file: TextIO) -> int:
         count += len(page.items)
         if (cursor := page.next) is None:
             return count
-
-
-def _user_add(asked: Any, settings: Settings, store: "Store") -> None:
-    async def work() -> None:
-        if not await store.users.create(asked.name.strip(), await _hashed(), asked.role):
-            raise Refused(f"There is an account {asked.name} already.")
-        await store.audit.add("", "user.create", asked.name, f"{asked.role}, in a shell")
-
-    if not asked.name.strip():
-        raise Refused("The name is empty.")
-    _with_open(settings, store, work)
-    print(f"The account {asked.name} is made.")
-
-
-def _user_reset(asked: Any, settings: Settings, store: "Store") -> None:
-    async def work() -> None:
-        user = await store.users.by_name(asked.name)
-        if user is None:
-            raise Refused(f"There is no account {asked.name}.")
-        await store.users.set_password(user.id, await _hashed())
-        await store.sessions.end_all(user.id)
-        await store.audit.add("", "user.password", user.name, "in a shell")
-
-    _with_open(settings, store, work)
-    print(f"The account {asked.name} has another password, and is signed out everywhere.")
-
-
-def _user_reset_second_step(asked: Any, settings: Settings, store: "Store") -> None:
-    async def work() -> None:
-        user = await store.users.by_name(asked.name)
-        if user is None:
-            raise Refused(f"There is no account {asked.name}.")
-        await store.second_factors.turn_off(user.id)
-        await store.sessions.end_all(user.id)
-        await store.audit.add("", "user.second_step_reset", user.name, "in a shell")
-
-    _with_open(settings, store, work)
-    print(f"The account {asked.name} has no second step any more, and is signed out everywhere.")
-
-
-async def _hashed() -> str:
-    password = getpass.getpass("Password: ") if sys.stdin.isatty() else sys.stdin.readline().rstrip("\r\n")
-    if not MIN_LENGTH <= len(password) <= MAX_LENGTH:
-        raise Refused(f"A password has {MIN_LENGTH} to {MAX_LENGTH} characters.")
-    passwords = Passwords()
-    try:
-        return await passwords.hash(password)
-    finally:
-        passwords.close()
-
-
-def _with_open(settings: Settings, store: "Store", work: Callable[[], Any]) -> Any:
-    """Run with the store open: by oneself, or beside the server that has the data folder."""
-    with ExitStack() as stack:
-        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        try:
-            stack.enter_context(FileLock(settings.data_dir / LOCK_FILE, timeout=0, mode=0o600))
-        except Timeout:
-            store.open(beside=True)
-        else:
-            store.open()
-        stack.callback(store.close)
-        return asyncio.run(work())
 
 
 def _pages(stage: str) -> Callable[[int, int], None]:

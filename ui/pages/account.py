@@ -6,6 +6,7 @@ from nicegui import ui
 
 from ui.access import ACTIONS
 from ui.accounts import MAX_NAME, password_trouble
+from ui.components.account.connected import Connected
 from ui.components.account.defaults import Defaults
 from ui.components.account.own_data import Erasing, Readings
 from ui.components.account.parts import Owner, button, form, secret, section, submit, whose
@@ -54,8 +55,10 @@ class AccountView:
         await OwnTemplates(self.owner, shared=False).build()
         if self.desk.auth.allowed(self.visitor, ACTIONS["template.share"]):
             await OwnTemplates(self.owner, shared=True).build()
-        self._password()
+        if await self.desk.auth.door.has_password(self.visitor):
+            self._password()
         await SecondStepSection(self.owner).build()
+        await Connected(self.owner).build()
         section(say("API keys"), say("A key lets a program ask in your name. It is shown once, when it is made."))
         self.keys = ui.element("div").classes("list")
         self._new_key()

@@ -9,10 +9,10 @@ from starlette.responses import RedirectResponse, Response
 
 from ui.desk import Desk
 from ui.entrance import Entrance
-from ui.forms import banner, field, hidden, notice, read_form
+from ui.forms import banner, document, field, hidden, notice, read_form
 from ui.guard import own_path
 from ui.i18n import LANGUAGES, Language
-from ui.pages import new_account, second_step
+from ui.pages import new_account, second_step, sign_in_link, sign_on
 from ui.sign_in.door import SignInFailed
 from ui.tries import TooManyTries
 
@@ -21,6 +21,8 @@ def register(desk: Desk) -> None:
     entrance, auth = Entrance(desk), desk.auth
     new_account.register(entrance)
     second_step.register(entrance)
+    sign_in_link.register(entrance)
+    sign_on.register(entrance)
 
     @app.get("/login", include_in_schema=False)
     async def show_login(request: Request) -> Response:
@@ -64,21 +66,30 @@ def login_page(
     entrance: Entrance, request: Request, *, trouble: str = "", name: str = "", next: str = "/", status: int = 200
 ) -> Response:
     say, up = entrance.say_to(request), entrance.desk.board.now
-    above = (banner(up.text, up.level) if up else "") + notice(trouble)
+    above = (banner(up.text, up.level) if up else "") + notice(trouble) + _provider(entrance, say, next)
+    title, below = say("Sign in"), _languages(say, next)
+    if not entrance.asks_passwords:
+        return document(say, title, above + below, status=status)
+    fields = hidden("next", next) + _name_and_password(say, name)
+    return entrance.page(request, title, above, "/login", fields, below, button=title, status=status)
+
+
+def _provider(entrance: Entrance, say: Language, next: str) -> str:
+    """The way to the OpenID provider, where there is one."""
+    provider = entrance.auth.door.provider
+    if provider is None:
+        return ""
+    text = say("Sign in with {name}", name=provider.label)
+    between = f'<p class="or">{escape(say("or"))}</p>' if entrance.asks_passwords else ""
+    return f'<a class="button" href="{escape(sign_on.way_there(next))}">{escape(text)}</a>{between}'
+
+
+def _name_and_password(say: Language, name: str) -> str:
     of_name, of_password = ("", "autofocus") if name else ("autofocus", "")
-    fields = (
-        hidden("next", next)
-        + field(say("Name"), "name", value=name, complete="username", more=f"maxlength=64 {of_name}")
-        + field(
-            say("Password"),
-            "password",
-            kind="password",
-            complete="current-password",
-            more=f"maxlength=200 {of_password}",
-        )
+    password = field(
+        say("Password"), "password", kind="password", complete="current-password", more=f"maxlength=200 {of_password}"
     )
-    title = say("Sign in")
-    return entrance.page(request, title, above, "/login", fields, _languages(say, next), button=title, status=status)
+    return field(say("Name"), "name", value=name, complete="username", more=f"maxlength=64 {of_name}") + password
 
 
 def _languages(say: Language, next: str) -> str:

@@ -7,13 +7,18 @@
 Says the same, and takes the same time, whether there is such an account or not. Knows nothing of HTML and cookies.
 """
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from loguru import logger
 
+from engine.settings import Settings
+from engine.sign_in_settings import PREFIX, role_map
 from ui.passwords import TooManyHashes
 from ui.people import Visitor
+from ui.sign_in.failing import SignInFailed as SignInFailed
+from ui.sign_in.outside import Outside
 from ui.sign_in.pending import Pending, PendingSteps
 from ui.sign_in.second_step import SecondStep
 from ui.tries import TooManyTries, Tries
@@ -21,10 +26,7 @@ from ui.tries import TooManyTries, Tries
 if TYPE_CHECKING:
     from storage.records import User
     from ui.auth import Auth
-
-
-class SignInFailed(Exception):
-    """What was given does not open this account (or the account is disabled; one cannot tell)."""
+    from ui.sign_in.oidc import Provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +38,10 @@ class Admission:
 
 
 class Door:
-    def __init__(self, auth: "Auth") -> None:
-        self._auth = auth
+    def __init__(self, auth: "Auth", settings: Settings) -> None:
+        self._auth, self._settings = auth, settings
+        self.provider = open_provider(settings)
+        self.of_provider = Outside(auth, role_map(settings.oidc_roles), creates=settings.oidc_create)
         self.tries = Tries()
         self.second_step = SecondStep(auth.store, auth.seal)
         self._pending = PendingSteps()
@@ -47,6 +51,8 @@ class Door:
         name = name.strip()
         found = await self._auth.store.users.password_hash(name)
         user, stored = found if found else (None, None)
+        if not self._settings.password_sign_in:
+            stored = None
         account = user.id if user else name.casefold()[:64]
         self.tries.begin(account, address)
         try:
@@ -162,3 +168,17 @@ class Door:
             logger.info("a wrong code for {!r} from {}", user.name, address)
             raise SignInFailed
         self.tries.succeeded(user.id, address)
+
+
+def open_provider(settings: Settings) -> "Provider | None":
+    """None: no OpenID provider is set. What is missing for one that is ends the process with a sentence."""
+    if not settings.oidc_issuer:
+        return None
+    try:
+        from ui.sign_in.oidc import Provider  # brings cryptography; most servers do without
+
+        return Provider(settings)
+    except ModuleNotFoundError as missing:
+        sys.exit(f"{PREFIX}OIDC_ISSUER is set, and the package {missing.name} is not installed: pip install '.[oidc]'")
+    except ValueError as error:
+        sys.exit(str(error))

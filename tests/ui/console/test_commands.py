@@ -19,8 +19,8 @@ import pytest
 from engine.settings import Settings
 from storage import Store
 from storage.errors import StorageError
-from tests.databases import PASSWORD, add_accounts, new_database
-from tests.server import ROOT, RunningServer, bearer, eventually, running_server, sign_in
+from tests.databases import PASSWORD, SECRET, add_accounts, new_database
+from tests.server import ROOT, RunningServer, bearer, eventually, form_token, running_server, sign_in
 from ui.console.commands import run
 
 
@@ -225,3 +225,31 @@ def test_main_takes_commands_and_explains_them(tmp_path: Path) -> None:
     wrong = main("dance")
     assert wrong.returncode == 2
     assert "doctor" in wrong.stderr
+
+
+def test_a_link_lets_somebody_in_once_where_nothing_else_does(
+    server: RunningServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also beside a server that takes no passwords: the link is the operator's."""
+    same_secret = {"session_secret": SECRET, "port": server.url.rpartition(":")[2]}
+    assert command(server.data_dir, "user", "link", "nobody", **same_secret) == 1
+    assert command(server.data_dir, "user", "link", "ada", **same_secret) == 0
+    link = capsys.readouterr().out.strip().removeprefix(server.url)
+    with httpx.Client(base_url=server.url) as ada:
+        page = ada.get(link)
+        assert "signs you in as ada, once" in page.text
+        form = {"form_token": form_token(page.text), "token": link.partition("token=")[2]}
+        assert httpx.post(server.url + "/login/link", data=form).status_code == 403  # another browser's form
+        assert ada.post("/login/link", data=form).headers["location"] == "/"
+        assert ada.get("/account").status_code == 200
+        assert ada.post("/login/link", data=form).status_code == 403
+        assert ada.get(link).status_code == 403
+    assert link.partition("token=")[2] not in server.output()
+
+
+def test_a_second_step_is_reset(server: RunningServer) -> None:
+    with server.sign_in("ada") as ada:
+        server.change("update users set totp_nonce = 'some nonce' where name = 'ada'")
+        assert command(server.data_dir, "user", "reset-second-step", "ada") == 0
+        assert sign_in(ada, "ada", PASSWORD).headers["location"] == "/"
+    assert ("", "user.second_step_reset", "ada") in server.rows("select actor, action, target from audit")

@@ -1,0 +1,57 @@
+"""Signing in with a real browser: to the OpenID provider and back, as cookies and policies allow it."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.openid import CLIENT_ID, CLIENT_SECRET, Provider, running_provider
+from tests.server import PASSWORD, RunningServer, running_server
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with running_provider() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def server(provider: Provider) -> Iterator[RunningServer]:
+    with running_server(
+        accounts={"ada": "staff"},
+        oidc_issuer=provider.url,
+        oidc_client_id=CLIENT_ID,
+        oidc_client_secret=CLIENT_SECRET,
+        oidc_name="the office",
+    ) as running:
+        yield running
+
+
+@pytest.fixture
+def page(chromium: Browser) -> Iterator[Page]:
+    context = chromium.new_context(locale="en-GB")
+    yield context.new_page()
+    context.close()
+
+
+def test_an_account_is_connected_and_opened_by_the_provider_from_then_on(
+    provider: Provider, server: RunningServer, page: Page
+) -> None:
+    page.goto(server.url + "/login?next=/account")
+    page.get_by_label("Name").fill("ada")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    page.get_by_role("button", name="Connect", exact=True).click()
+    expect(page.get_by_text("Your account is connected.")).to_be_visible()
+    assert server.rows("select action, target, detail from audit") == [("user.connect", "ada", provider.url)]
+
+    page.get_by_role("button", name="Sign out", exact=True).first.click()
+    page.get_by_role("link", name="Sign in with the office").click()
+    expect(page.get_by_label("Write a message")).to_be_visible()
+    page.goto(server.url + "/account")
+    expect(page.get_by_role("heading", name="ada", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Disconnect").click()
+    expect(page.get_by_role("button", name="Connect", exact=True)).to_be_visible()
+    assert server.rows("select count(*) from identities") == [(0,)]

@@ -1,0 +1,5 @@
+"""What every way to sign in raises where it leads to no session."""
+
+
+class SignInFailed(Exception):
+    """What was given opens no account (or the account is disabled; one cannot tell)."""
