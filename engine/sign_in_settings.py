@@ -41,6 +41,13 @@ RoleMap = Annotated[
 ]
 
 
+LdapUrl = Annotated[
+    str,
+    Field(
+        pattern=r"^(ldaps?://[^\s/:]+(:\d+)?|ldaps?://\[[^\s\]]+\](:\d+)?)?/?$",
+        json_schema_extra={"allowed": "empty, or an address such as ldaps://directory.example.org"},
+    ),
+]
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _FILE: dict[str, JsonValue] = {"allowed": "empty, or a file"}
 
@@ -69,7 +76,7 @@ class SignInSettings(BaseSettings):
     oidc_name: str = Field(
         "", description="OpenID Connect: what the button says after `Sign in with`; empty: the host."
     )
-    oidc_scopes: str = Field("openid profile email", description="OpenID Connect: what is asked for.", pattern="openid")
+    oidc_scopes: str = Field("openid profile email", description="OpenID Connect: what is asked for.")
     oidc_name_claim: str = Field(
         "preferred_username", description="OpenID Connect: the claim that becomes the name of a new account."
     )
@@ -88,6 +95,42 @@ class SignInSettings(BaseSettings):
         "", description="OpenID Connect: domains, separated by commas; verified e-mail addresses of others stay out."
     )
 
+    ldap_url: LdapUrl = Field("", description="LDAP: the directory's address; empty is off.")
+    ldap_start_tls: bool = Field(False, description="LDAP: encrypt an ldap:// connection before anything is sent.")
+    ldap_ca_file: str = Field(
+        "", description="LDAP: certificates that are trusted, if not the system's.", json_schema_extra=_FILE
+    )
+    ldap_bind_dn: str = Field("", description="LDAP: the account that looks people up; empty looks without one.")
+    ldap_bind_password: SecretStr = Field(SecretStr(""), description="LDAP: its password.")
+    ldap_base: str = Field("", description="LDAP: below which people are looked for.")
+    ldap_filter: str = Field(
+        "(uid={name})",
+        pattern=r"\{name\}",
+        json_schema_extra={"allowed": "a filter with {name} in it"},
+        description="LDAP: what finds a person by the name that was typed.",
+    )
+    ldap_dn_template: str = Field(
+        "",
+        pattern=r"^$|\{name\}",
+        json_schema_extra={"allowed": "empty, or a DN with {name} in it"},
+        description="LDAP: people's own DN, such as `uid={name},ou=people,dc=example,dc=org`, instead of looking.",
+    )
+    ldap_name_attribute: str = Field(
+        "uid", min_length=1, description="LDAP: what becomes the name of a new account; `sAMAccountName` in AD."
+    )
+    ldap_id_attribute: str = Field(
+        "entryUUID", min_length=1, description="LDAP: what stays a person's for ever; `objectGUID` in AD."
+    )
+    ldap_group_base: str = Field(
+        "", description="LDAP: below which groups are looked for; empty reads a person's memberOf alone."
+    )
+    ldap_roles: RoleMap = Field(
+        "", description="LDAP: DNs of groups by role, such as `admin: cn=it,ou=groups,dc=example,dc=org`; as for OIDC."
+    )
+    ldap_create: bool = Field(
+        True, description="LDAP: whether somebody without an account gets one at the first sign-in."
+    )
+
     @model_validator(mode="after")
     def _signs_somebody_in(self) -> "SignInSettings":
         if self.oidc_issuer and not self.oidc_client_id:
@@ -96,8 +139,21 @@ class SignInSettings(BaseSettings):
             raise ValueError(f"{PREFIX}OIDC_ISSUER must begin with https://, since it vouches for people")
         if bool(self.oidc_roles) != bool(self.oidc_role_claim):
             raise ValueError(f"{PREFIX}OIDC_ROLES and {PREFIX}OIDC_ROLE_CLAIM go together")
-        if not self.password_sign_in and not self.oidc_issuer:
-            raise ValueError(f"{PREFIX}PASSWORD_SIGN_IN is false, so there must be another way: {PREFIX}OIDC_ISSUER")
+        if not self.password_sign_in and not self.oidc_issuer and not self.ldap_url:
+            raise ValueError(
+                f"{PREFIX}PASSWORD_SIGN_IN is false, so there must be {PREFIX}OIDC_ISSUER or {PREFIX}LDAP_URL"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _finds_people(self) -> "SignInSettings":
+        if self.ldap_url and not (self.ldap_base or self.ldap_dn_template):
+            raise ValueError(f"{PREFIX}LDAP_URL is set, so {PREFIX}LDAP_BASE or {PREFIX}LDAP_DN_TEMPLATE must be set")
+        plain = self.ldap_url.startswith("ldap://") and not self.ldap_start_tls
+        if plain and urlsplit(self.ldap_url).hostname not in LOOPBACK:
+            raise ValueError(f"{PREFIX}LDAP_URL must begin with ldaps://, or {PREFIX}LDAP_START_TLS be true")
+        if self.ldap_start_tls and self.ldap_url.startswith("ldaps://"):
+            raise ValueError(f"{PREFIX}LDAP_START_TLS is for an ldap:// address")
         return self
 
     @property

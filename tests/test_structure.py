@@ -111,8 +111,11 @@ def test_dependencies_are_imported_and_imports_are_dependencies() -> None:
     used_by_product = _distributions([path for path in _sources() if not path.startswith(("docs/", "bench/"))])
     used_at_all = _distributions([path for path in tracked() if path.endswith(".py")])
     declared = _names(project["dependencies"])
-    development = _names(project["optional-dependencies"]["dev"])
-    assert used_by_product - declared == set(), "imported, not declared"
+    extras = project["optional-dependencies"]
+    development, optional = _names(extras["dev"]), _names(extras["oidc"] + extras["ldap"])
+    assert used_by_product - declared - optional == set(), "imported, not declared"
+    assert optional - used_by_product == set(), "an extra that nothing imports"
+    assert optional - development - declared == set(), "tests need it too"
     assert declared - used_by_product - NOT_IMPORTED == set(), "declared, not imported"
     assert used_at_all - declared - development == set(), "imported by tests or scripts, not declared"
 

@@ -169,6 +169,12 @@ class Auth:
     def form_fits(self, session_id: str, token: str) -> bool:
         return self.seal.fits("form", session_id, token)
 
+    def close(self) -> None:
+        """End the threads that look at passwords."""
+        self.passwords.close()
+        if self.door.directory:
+            self.door.directory.close()
+
     # --- keeping memory true ---
 
     async def keep_true(self) -> None:

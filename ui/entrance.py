@@ -30,7 +30,7 @@ class Entrance:
     @property
     def asks_passwords(self) -> bool:
         """Whether there is anybody who signs in with a name and a password."""
-        return self.desk.settings.password_sign_in
+        return self.desk.settings.password_sign_in or self.auth.door.directory is not None
 
     def say_to(self, request: Request) -> Language:
         chosen = request.query_params.get("lang", "")

@@ -99,7 +99,7 @@ class Life:
         if self._starting:
             self._starting.cancel()  # it may still be loading the model
         await self.desk.monitor.stop()
-        self.desk.auth.passwords.close()
+        self.desk.auth.close()
         await asyncio.to_thread(self.desk.store.close)
 
     async def _keep_minutes(self) -> None:

@@ -1,10 +1,12 @@
 """The environment becomes typed settings; what is wrong there is said in one sentence that helps."""
 
 import os
+from pathlib import Path
 
 import pytest
 
-from engine.settings import PREFIX, Settings, document, load, unknown
+from engine.settings import Settings, document, load, unknown
+from engine.sign_in_settings import PREFIX, role_map
 
 BAD = [
     ("PORT", "99999", "QDESK_PORT is '99999'; it must be a whole number from 1 to 65535."),
@@ -55,9 +57,49 @@ def test_every_bad_value_has_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [line.split()[0] for line in lines] == ["QDESK_PORT", "QDESK_DEVICE"]
 
 
-def test_settings_that_do_not_fit_together_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    refusal = _refusal(monkeypatch, BACKEND="remote")
-    assert refusal == "QDESK_BACKEND is remote, so QDESK_OPENAI_BASE_URL must be set."
+OIDC = {"OIDC_ISSUER": "https://id.example.org", "OIDC_CLIENT_ID": "qdesk"}
+LDAP = {"LDAP_URL": "ldaps://directory.example.org", "LDAP_BASE": "dc=example,dc=org"}
+UNFIT: list[tuple[dict[str, str], str]] = [
+    ({"BACKEND": "remote"}, "QDESK_BACKEND is remote, so QDESK_OPENAI_BASE_URL must be set."),
+    ({"OIDC_ISSUER": "https://id.example.org"}, "QDESK_OIDC_ISSUER is set, so QDESK_OIDC_CLIENT_ID must be set."),
+    (OIDC | {"OIDC_ISSUER": "http://id.example.org"}, "QDESK_OIDC_ISSUER must begin with https://, since it vouches"),
+    (OIDC | {"OIDC_ROLES": "admin: it"}, "QDESK_OIDC_ROLES and QDESK_OIDC_ROLE_CLAIM go together."),
+    ({"PASSWORD_SIGN_IN": "false"}, "QDESK_PASSWORD_SIGN_IN is false, so there must be QDESK_OIDC_ISSUER or"),
+    ({"LDAP_URL": LDAP["LDAP_URL"]}, "QDESK_LDAP_URL is set, so QDESK_LDAP_BASE or QDESK_LDAP_DN_TEMPLATE must be"),
+    (
+        LDAP | {"LDAP_URL": "ldap://directory.example.org"},
+        "QDESK_LDAP_URL must begin with ldaps://, or QDESK_LDAP_START",
+    ),
+    (LDAP | {"LDAP_START_TLS": "true"}, "QDESK_LDAP_START_TLS is for an ldap:// address."),
+    (
+        LDAP | {"LDAP_URL": "directory"},
+        "QDESK_LDAP_URL is 'directory'; it must be empty, or an address such as ldaps://",
+    ),
+    (LDAP | {"LDAP_FILTER": "(uid=x)"}, "QDESK_LDAP_FILTER is '(uid=x)'; it must be a filter with {name} in it."),
+    ({"REQUIRE_TOTP": "chief"}, "QDESK_REQUIRE_TOTP is 'chief'; it must be empty, or staff, reviewer and admin with"),
+    (LDAP | {"LDAP_ROLES": "chief: x"}, "QDESK_LDAP_ROLES is 'chief: x'; it must be empty, or a role, a colon and a"),
+]
+
+
+@pytest.mark.parametrize(("values", "sentence"), UNFIT)
+def test_settings_that_do_not_fit_together_are_told(
+    monkeypatch: pytest.MonkeyPatch, values: dict[str, str], sentence: str
+) -> None:
+    assert _refusal(monkeypatch, **values).startswith(sentence)
+
+
+def test_roles_are_read_as_they_are_written() -> None:
+    text = " admin : cn=it,ou=groups ; reviewer: audit;"
+    assert Settings(ldap_roles=text).ldap_roles == text
+    assert role_map(text) == {"cn=it,ou=groups": "admin", "audit": "reviewer"}
+
+
+def test_the_providers_secret_may_be_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text("from a file\n")
+    assert Settings(oidc_client_secret_file=str(file)).oidc_secret == "from a file"
+    with pytest.raises(ValueError, match="QDESK_OIDC_CLIENT_SECRET_FILE cannot be read"):
+        _ = Settings(oidc_client_secret_file=str(tmp_path / "none")).oidc_secret
 
 
 def test_a_password_in_an_address_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from html import escape
 from urllib.parse import quote
 
+from loguru import logger
 from nicegui import app
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -13,7 +14,7 @@ from ui.forms import banner, document, field, hidden, notice, read_form
 from ui.guard import own_path
 from ui.i18n import LANGUAGES, Language
 from ui.pages import new_account, second_step, sign_in_link, sign_on
-from ui.sign_in.door import SignInFailed
+from ui.sign_in.failing import DirectoryAway, SignInFailed
 from ui.tries import TooManyTries
 
 
@@ -40,8 +41,12 @@ def register(desk: Desk) -> None:
             return login_page(entrance, request, trouble=trouble, name=name, next=next, status=400)
         try:
             user = await auth.door.by_password(name, form.get("password", ""), entrance.address(request))
-        except SignInFailed:
-            trouble = say("That name and password do not belong together.")
+        except DirectoryAway as error:
+            logger.error("the directory is away: {}", error)
+            trouble = say("That did not work. The directory of accounts cannot be reached just now.")
+            return login_page(entrance, request, trouble=trouble, name=name, next=next, status=503)
+        except SignInFailed as refused:
+            trouble = sign_on.why_not(say, refused, name) or say("That name and password do not belong together.")
             return login_page(entrance, request, trouble=trouble, name=name, next=next, status=401)
         except TooManyTries as wait:
             trouble = say("Too many tries. Please wait some minutes, then try again.")

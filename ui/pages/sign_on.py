@@ -12,6 +12,7 @@ from ui.entrance import Entrance
 from ui.guard import own_path
 from ui.i18n import Language
 from ui.people import Visitor
+from ui.sign_in.failing import SignInFailed
 from ui.sign_in.outside import Known, NoAccount
 from ui.sign_in.trips import Declined, NotVouchedFor, ProviderAway, Trip, WrongDomain
 from ui.tries import TooManyTries
@@ -108,3 +109,10 @@ def _reasons(say: Language, name: str) -> dict[str, str]:
         "role": say("You are in no group that may use this server. Please ask an administrator."),
         "disabled": say("Your account here is disabled. Please ask an administrator."),
     }
+
+
+def why_not(say: Language, refused: SignInFailed, name: str) -> str:
+    """Why somebody whom the directory knows gets no account; "" where that is not for them to know."""
+    if not isinstance(refused, NoAccount) or refused.why == "disabled":
+        return ""
+    return _reasons(say, name)[refused.why]

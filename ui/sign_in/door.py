@@ -7,18 +7,18 @@
 Says the same, and takes the same time, whether there is such an account or not. Knows nothing of HTML and cookies.
 """
 
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from loguru import logger
 
 from engine.settings import Settings
-from engine.sign_in_settings import PREFIX, role_map
+from engine.sign_in_settings import role_map
 from ui.passwords import TooManyHashes
 from ui.people import Visitor
 from ui.sign_in.failing import SignInFailed as SignInFailed
-from ui.sign_in.outside import Outside
+from ui.sign_in.opening import open_directory, open_provider
+from ui.sign_in.outside import LDAP, Outside, group_roles
 from ui.sign_in.pending import Pending, PendingSteps
 from ui.sign_in.second_step import SecondStep
 from ui.tries import TooManyTries, Tries
@@ -26,7 +26,6 @@ from ui.tries import TooManyTries, Tries
 if TYPE_CHECKING:
     from storage.records import User
     from ui.auth import Auth
-    from ui.sign_in.oidc import Provider
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,34 +40,57 @@ class Door:
     def __init__(self, auth: "Auth", settings: Settings) -> None:
         self._auth, self._settings = auth, settings
         self.provider = open_provider(settings)
+        self.directory = open_directory(settings)
+        self.of_directory = Outside(auth, group_roles(settings.ldap_roles), creates=settings.ldap_create)
         self.of_provider = Outside(auth, role_map(settings.oidc_roles), creates=settings.oidc_create)
         self.tries = Tries()
         self.second_step = SecondStep(auth.store, auth.seal)
         self._pending = PendingSteps()
 
     async def by_password(self, name: str, password: str, address: str) -> "User":
-        """Whose name and password these are. Raises SignInFailed or TooManyTries."""
+        """Whose name and password these are. Raises SignInFailed, also as DirectoryAway or NoAccount, or TooManyTries.
+
+        An account with a password of its own is opened by that alone; the directory is never shown that password.
+        """
         name = name.strip()
         found = await self._auth.store.users.password_hash(name)
-        user, stored = found if found else (None, None)
-        if not self._settings.password_sign_in:
-            stored = None
+        user, stored = found if found else (None, "")
         account = user.id if user else name.casefold()[:64]
         self.tries.begin(account, address)
         try:
-            fits = await self._auth.passwords.verify(stored, password)
-        except TooManyHashes:
-            raise TooManyTries from None
-        if not fits or user is None or user.disabled:
+            signed_in = await self._whose(user, stored, name, password)
+        except SignInFailed:
             self.tries.failed(account, address)
             # An unknown name may be a password that went into the wrong field.
             logger.info("sign-in refused for {!r} from {}", user.name if user else "an unknown name", address)
-            raise SignInFailed
-        if not user.second_step:  # else guessing codes would be free for whoever has the password
+            raise
+        if not signed_in.second_step:  # else guessing codes would be free for whoever has the password
             self.tries.succeeded(account, address)
-        if stored and self._auth.passwords.outdated(stored):
+        return signed_in
+
+    async def _whose(self, user: "User | None", stored: str, name: str, password: str) -> "User":
+        """Every way to a refusal costs the same: a hash, and the same questions to the directory."""
+        own = stored if self._settings.password_sign_in else ""
+        fits = await self._verified(own, password)
+        if own and user is not None:
+            if fits and not user.disabled:
+                await self._keep_hash_new(user, own, password)
+                return user
+            if self.directory:
+                await self.directory.pretend()
+        elif self.directory and (known := await self.directory.look_up(name, password)):
+            return await self.of_directory.account(known)
+        raise SignInFailed
+
+    async def _verified(self, stored: str, password: str) -> bool:
+        try:
+            return await self._auth.passwords.verify(stored or None, password)
+        except TooManyHashes:
+            raise TooManyTries from None
+
+    async def _keep_hash_new(self, user: "User", stored: str, password: str) -> None:
+        if self._auth.passwords.outdated(stored):
             await self._auth.store.users.set_password(user.id, await self._auth.passwords.hash(password))
-        return user
 
     async def admit(self, user: "User", agent: str) -> Admission:
         """A session for somebody who has shown that they are this person, or what they owe for one."""
@@ -116,24 +138,32 @@ class Door:
     # --- whoever is in already ---
 
     async def has_password(self, visitor: Visitor) -> bool:
-        """Whether the account has a password at all; else somebody else vouches for the person."""
-        found = await self._auth.store.users.password_hash(visitor.user.name)
-        return bool(found and found[1])
+        """Whether the account has a password of its own, which can be changed here."""
+        return bool(await self._stored(visitor))
+
+    async def asks_password(self, visitor: Visitor) -> bool:
+        """Whether the person has a password that can be asked for, here or in the directory."""
+        if await self._stored(visitor):
+            return True
+        return self.directory is not None and LDAP in await self._auth.store.identities.issuers(visitor.user.id)
 
     async def knows_password(self, visitor: Visitor, password: str) -> bool:
-        """Whether this is the visitor's password. Raises TooManyTries."""
-        account, session = visitor.user.id, visitor.session_id
+        """Whether this is the visitor's password. Raises TooManyTries or DirectoryAway."""
+        account, session, stored = visitor.user.id, visitor.session_id, await self._stored(visitor)
         self.tries.begin(account, session)
-        found = await self._auth.store.users.password_hash(visitor.user.name)
-        try:
-            fits = await self._auth.passwords.verify(found[1] if found else None, password)
-        except TooManyHashes:
-            raise TooManyTries from None
+        fits = await self._verified(stored, password)
+        if not stored and self.directory and (known := await self.directory.look_up(visitor.user.name, password)):
+            same = await self._auth.store.identities.find(known.issuer, known.subject)
+            fits = same is not None and same.id == account
         if fits:
             self.tries.succeeded(account, session)
         else:
             self.tries.failed(account, session)
         return fits
+
+    async def _stored(self, visitor: Visitor) -> str:
+        found = await self._auth.store.users.password_hash(visitor.user.name)
+        return found[1] if found else ""
 
     async def knows_code(self, visitor: Visitor, code: str) -> bool:
         """Whether this is the visitor's code, which is used up by that. Raises TooManyTries."""
@@ -168,17 +198,3 @@ class Door:
             logger.info("a wrong code for {!r} from {}", user.name, address)
             raise SignInFailed
         self.tries.succeeded(user.id, address)
-
-
-def open_provider(settings: Settings) -> "Provider | None":
-    """None: no OpenID provider is set. What is missing for one that is ends the process with a sentence."""
-    if not settings.oidc_issuer:
-        return None
-    try:
-        from ui.sign_in.oidc import Provider  # brings cryptography; most servers do without
-
-        return Provider(settings)
-    except ModuleNotFoundError as missing:
-        sys.exit(f"{PREFIX}OIDC_ISSUER is set, and the package {missing.name} is not installed: pip install '.[oidc]'")
-    except ValueError as error:
-        sys.exit(str(error))

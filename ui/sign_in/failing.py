@@ -3,3 +3,7 @@
 
 class SignInFailed(Exception):
     """What was given opens no account (or the account is disabled; one cannot tell)."""
+
+
+class DirectoryAway(SignInFailed):
+    """The directory cannot be asked, and no account of this server was opened either. The text is for the log."""

@@ -5,12 +5,14 @@ address, so nobody comes into another's account by being called the same. Roles 
 sign-in. Knows no protocol.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from loguru import logger
 
+from engine.sign_in_settings import role_map
 from ui.accounts import name_trouble
 from ui.i18n import language
 from ui.sign_in.failing import SignInFailed
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from storage.records import User, UserRole
     from ui.auth import Auth
 
+LDAP = "ldap"  # the issuer of everybody in the directory, whatever its address
 ROLES: "tuple[UserRole, ...]" = ("admin", "reviewer", "staff")  # the one that may most first
 
 
@@ -86,3 +89,13 @@ class Outside:
         await self._auth.store.audit.add(user.name, "user.role", user.name, f"{user.role} → {role}, by {issuer}")
         await self._auth.user_changed(user.id)
         return await self._auth.store.users.get(user.id) or user
+
+
+def group_roles(setting: str) -> dict[str, str]:
+    """A directory's groups by DN, as QDESK_LDAP_ROLES names them."""
+    return {normal_dn(group): role for group, role in role_map(setting).items()}
+
+
+def normal_dn(dn: str) -> str:
+    """A DN as it is compared: without regard to case and to spaces around commas."""
+    return re.sub(r"\s*,\s*", ",", dn.strip().lower())

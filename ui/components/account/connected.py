@@ -28,7 +28,7 @@ class Connected:
                 button(say("Connect"), self._connect)
                 return
             ui.label(say("Your account is connected.")).classes("soft")
-            if await self._door.has_password(self._owner.visitor):  # else nothing would open it any more
+            if await self._door.asks_password(self._owner.visitor):  # else nothing would open it any more
                 button(say("Disconnect"), self._disconnect)
 
     async def _connect(self) -> None:
@@ -47,7 +47,7 @@ class Connected:
 
     async def _disconnect(self) -> None:
         owner, provider = self._owner, self._door.provider
-        if owner.may() and provider is not None and await self._door.has_password(owner.visitor):
+        if owner.may() and provider is not None and await self._door.asks_password(owner.visitor):
             name = owner.visitor.user.name
             await owner.desk.store.identities.unlink(owner.id, provider.issuer)
             await owner.desk.store.audit.add(name, "user.disconnect", name, provider.issuer)

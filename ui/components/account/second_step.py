@@ -6,6 +6,7 @@ from nicegui import ui
 
 from ui.components.account.parts import Owner, button, form, secret, section, submit, whose
 from ui.pages.second_step import grouped
+from ui.sign_in.failing import DirectoryAway
 from ui.sign_in.second_step import picture
 from ui.tries import TooManyTries
 
@@ -20,7 +21,7 @@ class SecondStepSection:
         about = say("After your password a code is asked for, which an app on your phone shows.")
         section(say("Second step at sign-in"), about)
         self._place = ui.element("div").classes("second-step")
-        self._asks_password = await self._door.has_password(self._owner.visitor)
+        self._asks_password = await self._door.asks_password(self._owner.visitor)
         await self._show()
 
     async def _show(self) -> None:
@@ -155,6 +156,8 @@ class SecondStepSection:
             if await self._door.knows_password(owner.visitor, str(self._password.value or "")):
                 return True
             owner.warn(say("That is not your password now."))
+        except DirectoryAway:
+            owner.warn(say("The directory of accounts cannot be reached just now. Please try again later."))
         except TooManyTries:
             owner.warn(say("Too many tries. Please wait some minutes, then try again."))
         return False
