@@ -52,10 +52,13 @@ def test_behind_https_cookies_are_secure_and_its_origin_is_ours() -> None:
     with running_server(public_url="https://chat.example.org") as server, browser(server) as visitor:
         page = visitor.get("/login")
         assert "Secure" in page.headers["set-cookie"]
+        assert page.headers["set-cookie"].startswith("__Host-qdesk_form=")
         form = {"form_token": form_token(page.text), "name": "admin", "password": PASSWORD}
         cookies = {"Cookie": page.headers["set-cookie"].split(";")[0]}
         answer = visitor.post("/login", data=form, headers=cookies)
         assert "Secure" in answer.headers["set-cookie"]
+        assert answer.headers["set-cookie"].startswith("__Host-qdesk_session=")
+        assert "Domain" not in answer.headers["set-cookie"]
         session = answer.headers["set-cookie"].split(";")[0]
         for origin, status in (("https://chat.example.org", 303), ("https://elsewhere.example", 403)):
             logout = visitor.post("/logout", headers={"Cookie": session, "Origin": origin})

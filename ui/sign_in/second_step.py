@@ -89,8 +89,8 @@ def plain(code: str) -> str:
 
 
 def picture(address: str) -> str:
-    """A QR code as SVG: dark on light in every theme, or cameras may not read it."""
-    return segno.make(address, error="m").svg_inline(scale=4, border=4, dark="#000", light="#fff", svgclass="qr")
+    """A QR code as SVG, as wide as it is given room: dark on light in every theme, or cameras may not read it."""
+    return segno.make(address, error="m").svg_inline(omitsize=True, border=4, dark="#000", light="#fff", svgclass="qr")
 
 
 def _recovery_codes() -> list[str]:

@@ -15,7 +15,8 @@ class Connected:
     async def build(self) -> None:
         provider, say = self._door.provider, self._owner.say
         if provider is not None:
-            section(say("Signing in with {name}", name=provider.label))
+            about = say("Connect your account to open it with who you are there.")
+            section(say("Signing in with {name}", name=provider.label), about)
             self._place = ui.element("div").classes("buttons")
             await self._show(provider.issuer)
 
