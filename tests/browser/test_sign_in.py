@@ -1,10 +1,12 @@
 """Signing in with a real browser: to the OpenID provider and back, as cookies and policies allow it."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.browser.conftest import Visit
 from tests.openid import CLIENT_ID, CLIENT_SECRET, Provider, running_provider
 from tests.server import PASSWORD, RunningServer, running_server
 
@@ -55,3 +57,14 @@ def test_an_account_is_connected_and_opened_by_the_provider_from_then_on(
     page.get_by_role("button", name="Disconnect").click()
     expect(page.get_by_role("button", name="Connect", exact=True)).to_be_visible()
     assert server.rows("select count(*) from identities") == [(0,)]
+
+
+def test_an_administrator_resets_a_second_step(server: RunningServer, visit: Visit) -> None:
+    server.change("update users set totp_nonce = 'some nonce' where name = 'ada'")
+    admin = visit(server, "/admin/people")
+    admin.get_by_role("button", name=re.compile("Reset second step")).click()
+    expect(admin.get_by_text("Second step of ada")).to_be_visible()
+    admin.get_by_role("dialog").get_by_role("button", name="Reset second step").click()
+    expect(admin.get_by_text("ada signs in without a second step now.")).to_be_visible()
+    assert server.rows("select actor, target from audit where action = 'user.second_step_reset'") == [("admin", "ada")]
+    assert server.rows("select totp_nonce from users where name = 'ada'") == [("",)]

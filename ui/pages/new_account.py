@@ -67,6 +67,10 @@ def _register_invitations(entrance: Entrance) -> None:
         name, fixed = known.name or name, bool(known.name)
         return _page(entrance, request, "/invite", about, token, trouble=trouble, name=name, fixed=fixed, status=status)
 
+    async def open_invitation(token: str) -> "Invite | None":
+        """None too where passwords are turned off: the account would be one that nothing opens."""
+        return await invitation(desk, token) if desk.settings.password_sign_in else None
+
     def over(request: Request) -> Response:
         say = entrance.say_to(request)
         return entrance.no_way_in(
@@ -76,14 +80,14 @@ def _register_invitations(entrance: Entrance) -> None:
     @app.get("/invite", include_in_schema=False)
     async def show_invite(request: Request) -> Response:
         token = request.query_params.get("token", "")
-        known = await invitation(desk, token)
+        known = await open_invitation(token)
         return page(request, token, known) if known else over(request)
 
     @app.post("/invite", include_in_schema=False)
     async def take_invite(request: Request) -> Response:
         say, form = entrance.say_to(request), await read_form(request)
         token, name, password = form.get("token", ""), form.get("name", "").strip(), form.get("password", "")
-        known = await invitation(desk, token)
+        known = await open_invitation(token)
         if known is None or not entrance.own_form(request, form):
             return over(request)
         name = known.name or name

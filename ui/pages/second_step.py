@@ -71,8 +71,9 @@ def _register_setting_up(entrance: Entrance) -> None:
         secret = door.second_step.secret(user.id, pending.nonce)
         about = say("Your role needs a second step at sign-in: a code from an authenticator app on your phone.")
         how = say("Scan this picture with the app, or type the key into it. Then enter the code that it shows.")
+        code = picture(door.second_step.address(user.name, secret), say("QR code"))
         above = (
-            f"<p>{escape(about)}</p><p>{escape(how)}</p>{picture(door.second_step.address(user.name, secret))}"
+            f"<p>{escape(about)}</p><p>{escape(how)}</p>{code}"
             f'<p class="secret">{escape(grouped(secret))}</p>{notice(trouble)}'
         )
         title, button = say("Set up the second step"), say("Turn it on")

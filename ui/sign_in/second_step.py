@@ -8,7 +8,7 @@ import secrets
 import time
 import unicodedata
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyotp
 import segno
@@ -88,9 +88,18 @@ def plain(code: str) -> str:
     return "".join(character for character in usual if character.isalnum())
 
 
-def picture(address: str) -> str:
-    """A QR code as SVG, as wide as it is given room: dark on light in every theme, or cameras may not read it."""
-    return segno.make(address, error="m").svg_inline(omitsize=True, border=4, dark="#000", light="#fff", svgclass="qr")
+# A QR code is dark on light in every theme, or cameras may not read it.
+LOOK: dict[str, Any] = {"omitsize": True, "border": 4, "dark": "#000", "light": "#fff"}
+
+
+def picture(address: str, title: str) -> str:
+    """A QR code as SVG to be put into a page, as wide as it is given room. `title` is for who cannot see it."""
+    return segno.make(address, error="m").svg_inline(**LOOK, svgclass="qr", title=title)
+
+
+def picture_address(address: str) -> str:
+    """The same as the address of a picture."""
+    return segno.make(address, error="m").svg_data_uri(**LOOK)
 
 
 def _recovery_codes() -> list[str]:

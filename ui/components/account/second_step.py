@@ -1,13 +1,11 @@
 """A person's second step at sign-in: set it up with an authenticator app, new recovery codes, turn it off."""
 
-from html import escape
-
 from nicegui import ui
 
 from ui.components.account.parts import Owner, button, form, secret, section, submit, whose
 from ui.pages.second_step import grouped
 from ui.sign_in.failing import DirectoryAway
-from ui.sign_in.second_step import picture
+from ui.sign_in.second_step import picture_address
 from ui.tries import TooManyTries
 
 
@@ -53,7 +51,9 @@ class SecondStepSection:
         with self._place:
             how = say("Scan this picture with the app, or type the key into it. Then enter the code that it shows.")
             ui.label(how)
-            ui.html(picture(step.address(self._owner.visitor.user.name, key)), sanitize=False)
+            code = ui.element("img").classes("qr")
+            code.props["src"] = picture_address(step.address(self._owner.visitor.user.name, key))
+            code.props["alt"] = say("QR code")
             ui.label(grouped(key)).classes("key").props("tabindex=0")
             with form(self._turn_on):
                 self._code_field()
@@ -115,8 +115,10 @@ class SecondStepSection:
         )
         with self._codes:
             ui.label(about)
-            listed = "".join(f"<li>{escape(code)}</li>" for code in codes)
-            ui.html(listed, tag="ul", sanitize=False).classes("codes")
+            with ui.element("ul").classes("codes"):
+                for code in codes:
+                    with ui.element("li"):
+                        ui.label(code)
 
     async def _changed(self, action: str) -> None:
         name = self._owner.visitor.user.name

@@ -56,7 +56,8 @@ class People:
         self.second_step = SecondStepDialog(self.admin, self._show)
         await self._show()
         background_tasks.create(self._read_usage(), name="usage of people")
-        await NewPeople(self.admin, self._show).build()
+        if self.desk.settings.password_sign_in:  # else accounts come from elsewhere
+            await NewPeople(self.admin, self._show).build()
         await Keys(self.admin).build()
 
     async def _show(self) -> None:
@@ -92,9 +93,11 @@ class People:
         seen = say.time(user.last_seen_at, "short") if user.last_seen_at else say("never")
         state = say("disabled") if user.disabled else say("active")
         switch = Action("enable", say("Enable")) if user.disabled else Action("disable", say("Disable"), "danger")
-        actions = [Action("limit", say("Limit")), Action("password", say("New password")), switch]
+        actions = [Action("limit", say("Limit"))]
+        if self.desk.settings.password_sign_in:
+            actions.append(Action("password", say("New password")))
         if user.second_step:
-            actions.insert(2, Action("second_step", say("Reset second step")))
+            actions.append(Action("second_step", say("Reset second step")))
         counts = [
             self.sessions.get(user.id, 0),
             *self.today.get(user.id, (0, 0)),
@@ -103,7 +106,7 @@ class People:
         numbers = [say.number(count) if count else "–" for count in counts]
         limit = "" if user.max_requests is None else say.number(user.max_requests)
         words = (user.name, user.role, state, seen, *numbers, limit)
-        return Row(user.id, (*words, tuple(actions)), tone="soft" if user.disabled else "")
+        return Row(user.id, (*words, (*actions, switch)), tone="soft" if user.disabled else "")
 
     # --- changes to one ---
 
