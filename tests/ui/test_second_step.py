@@ -207,6 +207,18 @@ def test_a_role_that_needs_it_is_led_to_setting_it_up_before_anything_else(caref
         assert send(rita, "/login/code", ahead, "//evil.example").headers["location"] == "/"
 
 
+def test_who_is_disabled_meanwhile_sets_nothing_up(careful: RunningServer) -> None:
+    careful.change("update users set role = 'reviewer' where name = 'ada'")
+    with browser(careful) as ada:
+        assert sign_in(ada, "ada", PASSWORD).headers["location"] == "/login/second-step"
+        page = ada.get("/login/second-step").text
+        careful.change("update users set disabled = 1 where name = 'ada'")
+        assert ada.get("/login/second-step").status_code == 403
+        form = {"form_token": form_token(page), "code": pyotp.TOTP(secret_on(page)).now()}
+        assert ada.post("/login/second-step", data=form).status_code == 403
+        assert "qdesk_session" not in ada.cookies
+
+
 def test_a_code_without_the_password_before_it_gets_nowhere(careful: RunningServer) -> None:
     with browser(careful) as stranger:
         for path in ("/login/code", "/login/second-step"):

@@ -67,7 +67,10 @@ def _register_setting_up(entrance: Entrance) -> None:
 
     async def page(request: Request, pending: Pending, next: str, *, trouble: str = "", status: int = 200) -> Response:
         say = entrance.say_to(request)
-        user = await door.owner(pending)
+        try:
+            user = await door.owner(pending)
+        except SignInFailed:  # disabled meanwhile
+            return _over(entrance, request)
         secret = door.second_step.secret(user.id, pending.nonce)
         about = say("Your role needs a second step at sign-in: a code from an authenticator app on your phone.")
         how = say("Scan this picture with the app, or type the key into it. Then enter the code that it shows.")

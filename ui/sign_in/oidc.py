@@ -128,7 +128,7 @@ class Provider:
             self._settings.oidc_client_id,
             self._secret or None,
             token_endpoint_auth_method=how if self._secret else "none",
-            scope=self._settings.oidc_scopes,
+            scope=" ".join(dict.fromkeys(["openid", *self._settings.oidc_scopes.split()])),
             redirect_uri=redirect_uri,
             code_challenge_method="S256",
             timeout=TIMEOUT_S,
