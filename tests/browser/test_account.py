@@ -7,6 +7,7 @@ import pyotp
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.barriers import passes
 from tests.browser.conftest import Visit
 from tests.server import PASSWORD, RunningServer, bearer, running_server
 
@@ -75,24 +76,26 @@ def test_a_new_password_holds_at_once_and_ends_the_other_sessions(server: Runnin
 def test_the_second_step_is_set_up_gives_codes_and_is_turned_off(server: RunningServer, visit: Visit) -> None:
     page = visit(server, "/account", name="ada")
     step = page.locator(".second-step")
-    step.get_by_label("Password now").fill("not the password")
+    step.get_by_label("Your password").fill("not the password")
     step.get_by_role("button", name="Set up the second step").click()
     expect(page.get_by_text("That is not your password now.")).to_be_visible()
-    step.get_by_label("Password now").fill(PASSWORD)
+    step.get_by_label("Your password").fill(PASSWORD)
     step.get_by_role("button", name="Set up the second step").click()
     expect(step.locator("img.qr")).to_be_visible()
+    passes(page)
     totp = pyotp.TOTP(step.locator(".key").inner_text().replace(" ", ""))
     with server.sign_in("ada") as elsewhere:
         step.get_by_label("Code").fill(totp.now())
         step.get_by_role("button", name="Turn it on").click()
         expect(step.get_by_text("Recovery codes that are left: 10.")).to_be_visible()
         assert elsewhere.get("/account").status_code == 303
+    passes(page)
     codes = step.locator(".codes li").all_inner_texts()
     assert len(codes) == 10
     page.reload()
     expect(step.get_by_text("Recovery codes that are left: 10.")).to_be_visible()
     assert codes[0] not in page.content()
-    step.get_by_label("Password now").fill(PASSWORD)
+    step.get_by_label("Your password").fill(PASSWORD)
     step.get_by_label("Code").fill(codes[0])
     step.get_by_role("button", name="Turn it off").click()
     expect(step.get_by_role("button", name="Set up the second step")).to_be_visible()

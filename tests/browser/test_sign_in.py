@@ -3,9 +3,11 @@
 import re
 from collections.abc import Iterator
 
+import pyotp
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.browser.barriers import passes
 from tests.browser.conftest import Visit
 from tests.openid import CLIENT_ID, CLIENT_SECRET, Provider, running_provider
 from tests.server import PASSWORD, RunningServer, running_server
@@ -22,7 +24,8 @@ def provider() -> Iterator[Provider]:
 @pytest.fixture(scope="module")
 def server(provider: Provider) -> Iterator[RunningServer]:
     with running_server(
-        accounts={"ada": "staff"},
+        accounts={"ada": "staff", "rita": "reviewer"},
+        require_totp="reviewer",
         oidc_issuer=provider.url,
         oidc_client_id=CLIENT_ID,
         oidc_client_secret=CLIENT_SECRET,
@@ -42,6 +45,7 @@ def test_an_account_is_connected_and_opened_by_the_provider_from_then_on(
     provider: Provider, server: RunningServer, page: Page
 ) -> None:
     page.goto(server.url + "/login?next=/account")
+    passes(page)
     page.get_by_label("Name").fill("ada")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in", exact=True).click()
@@ -59,10 +63,36 @@ def test_an_account_is_connected_and_opened_by_the_provider_from_then_on(
     assert server.rows("select count(*) from identities") == [(0,)]
 
 
+def test_the_second_step_is_set_up_on_a_phone_without_barriers(server: RunningServer, page: Page) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(server.url + "/login")
+    page.get_by_label("Name").fill("rita")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    expect(page.get_by_role("heading", name="Set up the second step")).to_be_visible()
+    passes(page)
+    page.get_by_label("Code").fill(pyotp.TOTP(page.locator(".secret").inner_text().replace(" ", "")).now())
+    page.get_by_role("button", name="Turn it on").click()
+    expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
+    passes(page)
+    code = page.locator(".codes li").first.inner_text()
+    page.get_by_role("link", name="Go on").click()
+    expect(page.get_by_label("Write a message")).to_be_visible()
+    page.context.clear_cookies()
+    page.goto(server.url + "/login")
+    page.get_by_label("Name").fill("rita")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    passes(page)
+    page.get_by_label("Code").fill(code)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+    expect(page.get_by_label("Write a message")).to_be_visible()
+
+
 def test_an_administrator_resets_a_second_step(server: RunningServer, visit: Visit) -> None:
     server.change("update users set totp_nonce = 'some nonce' where name = 'ada'")
     admin = visit(server, "/admin/people")
-    admin.get_by_role("button", name=re.compile("Reset second step")).click()
+    admin.get_by_role("button", name=re.compile("Reset second step.*ada")).click()
     expect(admin.get_by_text("Second step of ada")).to_be_visible()
     admin.get_by_role("dialog").get_by_role("button", name="Reset second step").click()
     expect(admin.get_by_text("ada signs in without a second step now.")).to_be_visible()

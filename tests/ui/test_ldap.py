@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from engine.settings import Settings
-from tests.databases import PASSWORD, new_store
+from tests.databases import PASSWORD, new_store, password_hash
 from tests.server import running_server, sign_in
 from tests.slapd import BASE, GROUPS, MISSING, PEOPLE, SERVICE, SERVICE_PASSWORD, SLAPD, RunningDirectory, running_slapd
 from tests.ui.desks import started_again
@@ -163,7 +163,7 @@ async def test_every_refusal_asks_the_directory_the_same(
 ) -> None:
     """Known here, known there, known nowhere: as many questions and binds, so that none is answered sooner."""
     desk = desk_with(ldap_url=slapd.url, **LOOKING)
-    await desk.store.users.create("ada", await desk.auth.passwords.hash(PASSWORD), "staff")
+    await desk.store.users.create("ada", password_hash(), "staff")
     asked = []
     for name in ("ada", "lin", "nobody"):
         before = slapd.asked()

@@ -8,6 +8,7 @@ import httpx
 import pyotp
 import pytest
 
+from tests.databases import password_hash
 from tests.server import PASSWORD, RunningServer, form_token, running_server, sign_in
 from tests.ui.desks import started_again
 from ui.desk import Desk
@@ -34,8 +35,8 @@ class Phone:
 
 
 async def person(desk: Desk, name: str = "ada") -> str:
-    await desk.store.users.create_first("root", await desk.auth.passwords.hash(PASSWORD))
-    user = await desk.store.users.create(name, await desk.auth.passwords.hash(PASSWORD), "staff")
+    await desk.store.users.create_first("root", "no password")
+    user = await desk.store.users.create(name, password_hash(), "staff")
     assert user is not None
     return user.id
 

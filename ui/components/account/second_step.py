@@ -130,7 +130,7 @@ class SecondStepSection:
     def _password_field(self) -> None:
         if self._asks_password:
             whose(self._owner.visitor.user.name)
-            self._password = secret(self._owner.say("Password now"), "current-password")
+            self._password = secret(self._owner.say("Your password"), "current-password")
 
     def _code_field(self) -> None:
         more = 'autocomplete="one-time-code" maxlength=40 autocapitalize="none" spellcheck="false"'
