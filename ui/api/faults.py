@@ -14,6 +14,8 @@ from ui.forms import document, link, notice
 from ui.guard import is_api
 from ui.i18n import Language, language, preferred
 
+INSTEAD = " Answers come from /v1/chat/completions and /v1/completions."  # for clients that ask /v1/responses first
+
 
 def register() -> None:
     """Set the handlers. NiceGUI's page for 404 is replaced: it would keep a page in memory for every wrong address."""
@@ -70,7 +72,8 @@ def _language(scope: Scope) -> Language:
 
 def _for_programs(request: Request, error: HTTPException) -> Response:
     if error.status_code == 404:
-        return error_response(ApiError(404, f"There is no {request.scope['path']!r} here.", code="not_found"))
+        instead = INSTEAD if request.scope["path"].startswith("/v1/") else ""
+        return error_response(ApiError(404, f"There is no {request.scope['path']!r} here.{instead}", code="not_found"))
     if error.status_code == 405:
         return error_response(ApiError(405, f"{request.method} is not possible here.", code="method_not_allowed"))
     return error_response(ApiError(error.status_code, str(error.detail)))
