@@ -6,7 +6,7 @@ this server cannot keep. Knows nothing of the service.
 
 import json
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import ValidationError
 from starlette.requests import Request
@@ -202,8 +202,3 @@ def _place(loc: tuple[int | str, ...]) -> str:
         elif step[:1].islower() and step not in ("str", "int", "float", "bool") and "[" not in step:
             place += f".{step}" if place else step
     return place
-
-
-def as_shown(shape: type[Body]) -> dict[str, Any]:
-    """How /docs shows the body: it is read by hand, so that every fault of it is told in one way."""
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": shape.model_json_schema()}}}}
