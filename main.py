@@ -38,6 +38,7 @@ from ui.static_files import STATIC
 
 VERSION = "0.1.0"
 LONGEST_MESSAGE = 8 * 1024 * 1024  # bytes on a socket; the largest request, and room to say that it is too large
+INSTALL_OTEL = 'Install it: pip install --constraint constraints.txt --editable ".[otel]"'
 SHUTDOWN_S = 5  # for connections that are still open when every answer has ended
 
 
@@ -80,6 +81,8 @@ def serve(desk: Desk) -> None:
     """Answer until a signal comes, or until the engine is broken for good: then end as a failure, with the reason."""
     guard_sockets(desk.auth)
     app.add_middleware(Guard, auth=desk.auth, settings=desk.settings)
+    if desk.settings.otlp_endpoint:
+        trace(desk)
     app.add_middleware(Entry, secure=desk.settings.public_url.startswith("https://"))
     life = Life(desk)
     life.register()
@@ -103,6 +106,18 @@ def serve(desk: Desk) -> None:
     )
     if life.broken:
         sys.exit(life.broken)
+
+
+def trace(desk: Desk) -> None:
+    """Send traces of requests to the collector of the settings."""
+    try:
+        from ui.tracing import Traced, Tracing  # a server that traces nothing does without
+    except ImportError:
+        sys.exit(f"QDESK_OTLP_ENDPOINT is set, but OpenTelemetry is not installed. {INSTALL_OTEL}")
+    tracing = Tracing(desk.settings.otlp_endpoint, VERSION)
+    app.add_middleware(Traced, tracing=tracing)
+    desk.service.on_closed.append(tracing.tell)
+    app.on_shutdown(tracing.stop)
 
 
 if __name__ == "__main__":

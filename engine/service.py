@@ -59,6 +59,7 @@ class ChatService:
         self.recent: deque[Outcome] = deque(maxlen=RECENT)
         self.refused: Counter[str] = Counter()  # by error code
         self.on_outcome: list[Callable[[Outcome], None]] = []  # told of every request that has ended, once
+        self.on_closed: list[Callable[[Job], None]] = []  # told of every job whose final row is written
         self.on_loaded: Callable[[Backend], None] = lambda backend: None  # told of every backend that is ready
         self.generated_tokens = 0
         self.load_s: float | None = None  # how long the model took to load, and of that its warming up
@@ -205,8 +206,7 @@ class ChatService:
         self.jobs[job.id] = self._tickets[ticket] = job
         self._admitted[job.id] = asyncio.Event()
         self._recording.write(job.exchange())
-        task = asyncio.create_task(self._run(job, ticket), name=f"job {job.id}")
-        self._tasks[job.id] = task
+        self._tasks[job.id] = task = asyncio.create_task(self._run(job, ticket), name=f"job {job.id}")
         task.add_done_callback(lambda task: self._ended(job, ticket, task))
         if request.source != "api" or request.outlives:  # other programs end theirs themselves
             end_when_abandoned(job, self.settings.abandon_after_s, self.end)
@@ -218,8 +218,7 @@ class ChatService:
             await self._admitted[job.id].wait()
             await self._fit_again(job)
             job.run()
-            begun, logged = self._recording.write(job.exchange()), False
-            saved = time.monotonic()
+            begun, logged, saved = self._recording.write(job.exchange()), False, time.monotonic()
             async with aclosing(self.backend.stream(job.request)) as events:
                 async for event in events:
                     if not logged:
@@ -265,6 +264,8 @@ class ChatService:
         finally:
             del self.jobs[job.id]
             job.close(exchange.status)
+            for told in self.on_closed:
+                told(job)
 
     # --- odds and ends ---
 
