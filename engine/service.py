@@ -167,11 +167,18 @@ class ChatService:
             for n, (request, ticket) in enumerate(zip(fit, tickets, strict=True))
         ]
 
-    def check_open(self) -> None:
-        """Raise NotReady while no request at all is taken, before anything is made ready for one."""
-        if refusal := self.intake.trouble():
+    def check_open(self, person: str | None) -> None:
+        """Raise NotReady, QueueFull or UserLimit where no request of this person would be taken.
+
+        For whoever has something to make ready first: `submit` itself decides.
+        """
+        try:
+            if trouble := self.intake.trouble():
+                raise trouble
+            self.gate.check(person, time.monotonic())
+        except EngineError as refusal:
             self.refused[refusal.code] += 1
-            raise refusal
+            raise
 
     def end(self, job: Job, status: Status, because: EngineError | None = None) -> None:
         """End a job that is waiting or running, as what `status` says; it keeps its text so far."""
