@@ -81,6 +81,9 @@ def serve(desk: Desk) -> None:
     guard_sockets(desk.auth)
     app.add_middleware(Guard, auth=desk.auth, settings=desk.settings)
     app.add_middleware(Entry, secure=desk.settings.public_url.startswith("https://"))
+    app.storage.max_tab_storage_age = (
+        60  # s; nothing is kept there, and NiceGUI would keep each tab's nothing for 30 days
+    )
     life = Life(desk)
     life.register()
     ui.run(

@@ -168,13 +168,9 @@ class ChatService:
         ]
 
     def check_open(self, person: str | None) -> None:
-        """Raise NotReady, QueueFull or UserLimit where no request of this person would be taken.
-
-        For whoever has something to make ready first: `submit` itself decides.
-        """
+        """Raise as `submit` would for this person now, before anything is made ready for a request."""
         try:
-            if trouble := self.intake.trouble():
-                raise trouble
+            self.intake.check()
             self.gate.check(person, time.monotonic())
         except EngineError as refusal:
             self.refused[refusal.code] += 1
@@ -270,8 +266,7 @@ class ChatService:
         try:
             await self._recording.settled(self._recording.write(exchange))
         finally:
-            del self.jobs[job.id]
-            job.close(exchange.status)
+            self.jobs.pop(job.id).close(exchange.status)
 
     # --- odds and ends ---
 
@@ -292,8 +287,7 @@ class ChatService:
     def _check(self, request: ChatRequest) -> None:
         if request.id in self.jobs:
             raise InvalidRequest(f"Request {request.id} is being answered already.", param="id")
-        if trouble := self.intake.trouble():
-            raise trouble
+        self.intake.check()
 
     async def _be_in_the_log(self, row: "asyncio.Future[None] | None") -> None:
         """Nobody sees a token of an exchange that is not in the log, which gets its time for this once an answer."""
