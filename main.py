@@ -84,6 +84,9 @@ def serve(desk: Desk) -> None:
     if desk.settings.otlp_endpoint:
         trace(desk)
     app.add_middleware(Entry, secure=desk.settings.public_url.startswith("https://"))
+    app.storage.max_tab_storage_age = (
+        60  # s; nothing is kept there, and NiceGUI would keep each tab's nothing for 30 days
+    )
     life = Life(desk)
     life.register()
     ui.run(

@@ -168,11 +168,14 @@ class ChatService:
             for n, (request, ticket) in enumerate(zip(fit, tickets, strict=True))
         ]
 
-    def check_open(self) -> None:
-        """Raise NotReady while no request at all is taken, before anything is made ready for one."""
-        if refusal := self.intake.trouble():
+    def check_open(self, person: str | None) -> None:
+        """Raise as `submit` would for this person now, before anything is made ready for a request."""
+        try:
+            self.intake.check()
+            self.gate.check(person, time.monotonic())
+        except EngineError as refusal:
             self.refused[refusal.code] += 1
-            raise refusal
+            raise
 
     def end(self, job: Job, status: Status, because: EngineError | None = None) -> None:
         """End a job that is waiting or running, as what `status` says; it keeps its text so far."""
@@ -253,8 +256,7 @@ class ChatService:
         self.recent.append(outcome := job.outcome(status))
         for told in self.on_outcome:
             told(outcome)
-        closing = asyncio.create_task(self._close(job, exchange), name=f"close {job.id}")
-        self._closing.add(closing)
+        self._closing.add(closing := asyncio.create_task(self._close(job, exchange), name=f"close {job.id}"))
         closing.add_done_callback(self._closing.discard)
 
     async def _close(self, job: Job, exchange: Exchange) -> None:
@@ -262,8 +264,7 @@ class ChatService:
         try:
             await self._recording.settled(self._recording.write(exchange))
         finally:
-            del self.jobs[job.id]
-            job.close(exchange.status)
+            self.jobs.pop(job.id).close(exchange.status)
             for told in self.on_closed:
                 told(job)
 
@@ -286,8 +287,7 @@ class ChatService:
     def _check(self, request: ChatRequest) -> None:
         if request.id in self.jobs:
             raise InvalidRequest(f"Request {request.id} is being answered already.", param="id")
-        if trouble := self.intake.trouble():
-            raise trouble
+        self.intake.check()
 
     async def _be_in_the_log(self, row: "asyncio.Future[None] | None") -> None:
         """Nobody sees a token of an exchange that is not in the log, which gets its time for this once an answer."""

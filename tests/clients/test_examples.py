@@ -13,11 +13,8 @@ from tests.clients.conftest import needed
 from tests.clients.environments import JAVASCRIPT, node, python_of, scripts
 from tests.server import API_KEY, ROOT, RunningServer, running_server
 
-EXAMPLES = dict(
-    re.findall(
-        r"^### (`[^\n]+)\n\n```\w+\n(.*?)```", (ROOT / "docs/api.md").read_text("utf-8"), re.MULTILINE | re.DOTALL
-    )
-)
+PAGE = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+EXAMPLES = dict(re.findall(r"^### (`[^\n]+)\n\n```\w+\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL))
 RUN_IN = {
     "`openai`, Python": ("", "openai-1"),
     "`openai`, JavaScript": (JAVASCRIPT,),

@@ -28,8 +28,7 @@ def register(desk: Desk, calls: Calls) -> None:
     room = asyncio.Semaphore(AT_ONCE)
 
     async def ask(work: Callable[[KnowsTokens], T]) -> T:
-        if trouble := desk.service.intake.trouble():
-            raise trouble
+        desk.service.intake.check()
         backend = desk.service.backend
         if not isinstance(backend, KnowsTokens):
             message = "The tokenizer is at the other server; ask that one."
