@@ -21,6 +21,6 @@ def test_the_api_is_as_it_is_described(tmp_path: Path) -> None:
         asked = [*run, f"{server.url}/openapi.json", "--header", f"Authorization: Bearer {API_KEY}"]
         report = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8")
         assert report.returncode == 0, report.stdout + report.stderr
-        assert "12 selected / 12 total" in report.stdout
+        assert "13 selected / 13 total" in report.stdout
         assert "Traceback" not in server.output()
         assert server.rows("select count(*) from exchanges where status = 'done'") >= [(10,)]  # it got to answers

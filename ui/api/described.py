@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 
 from engine.types import FinishReason
-from ui.api.bodies import Body
+from ui.api.bodies import Body, ChatBody, CompletionBody, DetokenizeBody, SimpleBody, TokenizeBody
 
 EVERYWHERE = (401, 403, 421, 500, 503)  # a key is needed, the server has names, and either may fail
 READING = (400, 404, 413, 429)  # a body is read, which may name a model
@@ -48,6 +48,13 @@ ONCE = {
     "description": "The same key within a day gives the same exchange, and asks the model once.",
     "schema": {"type": "string", "pattern": "^[!-~]+$", "minLength": 1, "maxLength": 255},
 }
+TO_TRY: dict[type[Body], dict[str, Any]] = {  # what /docs sends where nobody changes it
+    ChatBody: {"messages": [{"role": "user", "content": "Say hello in Chinese."}]},
+    CompletionBody: {"prompt": "Once upon a time", "max_tokens": 16},
+    SimpleBody: {"prompt": "Say hello in Chinese."},
+    TokenizeBody: {"prompt": "Say hello in Chinese."},
+    DetokenizeBody: {"tokens": [0, 1, 2]},
+}
 WITHOUT_KEY: dict[str, Any] = {"security": []}
 
 Responses = dict[int | str, dict[str, Any]]
@@ -77,8 +84,8 @@ def asking(body: type[Body]) -> dict[str, Any]:
 
 
 def reading(body: type[Body]) -> dict[str, Any]:
-    schema = {"$ref": f"#/components/schemas/{body.__name__}"}
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+    shown = {"schema": {"$ref": f"#/components/schemas/{body.__name__}"}, "example": TO_TRY[body]}
+    return {"requestBody": {"required": True, "content": {"application/json": shown}}}
 
 
 def _error(status: int) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from nicegui import app
 from pydantic.json_schema import models_json_schema
 from starlette.responses import JSONResponse, Response
@@ -28,7 +29,9 @@ def register(version: str) -> None:
 
     @cache
     def schema() -> dict[str, Any]:
-        surfaces = [route for route in app.routes if getattr(route, "tags", None)]  # pages and files have none
+        surfaces = [route for route in app.routes if isinstance(route, APIRoute) and route.tags]  # pages have none
+        for route in surfaces:
+            route.include_in_schema = True  # NiceGUI takes POST / out, for the page at the same path
         described = get_openapi(title="Qdesk", version=version, description=ABOUT, routes=surfaces)
         _drop_what_never_comes(described)
         described["components"]["schemas"] |= _bodies()

@@ -46,6 +46,13 @@ def test_every_error_that_is_described_is_in_the_table_for_people(described: Any
     assert told <= {int(status) for status in re.findall(r"^\| (\d{3}) \|", API_PAGE.read_text("utf-8"), re.MULTILINE)}
 
 
+def test_what_the_page_offers_to_try_is_answered(server: RunningServer, described: Any) -> None:
+    """In this order: a text has to be cut into tokens before there are tokens of a script."""
+    for path in ("/", "/v1/chat/completions", "/v1/completions", "/v1/tokenize", "/v1/detokenize"):
+        body = described["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"]
+        assert httpx.post(server.url + path, json=body, headers=bearer()).status_code == 200, path
+
+
 @pytest.mark.parametrize(
     ("path", "allowed"), [("/v1/models", "GET, HEAD"), ("/v1/completions", "POST"), ("/livez", "GET, HEAD")]
 )
