@@ -33,12 +33,11 @@ from ui.logs import log_in_one_place
 from ui.pages import account, admin, chat, login, review
 from ui.serving import Life, prepare
 from ui.sockets import guard_sockets
-from ui.starting import check_address, data_folder
+from ui.starting import NO_OTEL, check_address, data_folder
 from ui.static_files import STATIC
 
 VERSION = "0.1.0"
 LONGEST_MESSAGE = 8 * 1024 * 1024  # bytes on a socket; the largest request, and room to say that it is too large
-INSTALL_OTEL = 'Install it: pip install --constraint constraints.txt --editable ".[otel]"'
 SHUTDOWN_S = 5  # for connections that are still open when every answer has ended
 
 
@@ -116,7 +115,7 @@ def trace(desk: Desk) -> None:
     try:
         from ui.tracing import Traced, Tracing  # a server that traces nothing does without
     except ImportError:
-        sys.exit(f"QDESK_OTLP_ENDPOINT is set, but OpenTelemetry is not installed. {INSTALL_OTEL}")
+        sys.exit(NO_OTEL)
     tracing = Tracing(desk.settings.otlp_endpoint, VERSION)
     app.add_middleware(Traced, tracing=tracing)
     desk.service.on_closed.append(tracing.tell)

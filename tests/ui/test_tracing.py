@@ -17,7 +17,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from websockets.asyncio.client import connect
 
 import main
+from engine.settings import Settings
 from tests.server import bearer, eventually, running_server
+from ui.console.doctor import examine
 from ui.desk import Desk
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -175,3 +177,11 @@ def test_what_is_not_installed_is_said_with_what_to_do(desk: Desk, monkeypatch: 
     monkeypatch.delitem(sys.modules, "ui.tracing", raising=False)
     with pytest.raises(SystemExit, match=r"QDESK_OTLP_ENDPOINT is set, but .* --editable \"\.\[otel\]\""):
         main.trace(desk)
+    assert _doctor_on_traces() == "bad"
+    monkeypatch.undo()
+    assert _doctor_on_traces() == "ok"
+
+
+def _doctor_on_traces() -> str:
+    found = examine(Settings(backend="scripted", otlp_endpoint="http://127.0.0.1:4318"))
+    return {finding.what: finding.mark for finding in found}["traces"]
