@@ -38,6 +38,7 @@ from ui.static_files import STATIC
 
 VERSION = "0.1.0"
 LONGEST_MESSAGE = 8 * 1024 * 1024  # bytes on a socket; the largest request, and room to say that it is too large
+TAB_S = 60  # nothing is kept for a tab, and NiceGUI would keep that nothing for 30 days
 SHUTDOWN_S = 5  # for connections that are still open when every answer has ended
 
 
@@ -83,9 +84,7 @@ def serve(desk: Desk) -> None:
     if desk.settings.otlp_endpoint:
         trace(desk)
     app.add_middleware(Entry, secure=desk.settings.public_url.startswith("https://"))
-    app.storage.max_tab_storage_age = (
-        60  # s; nothing is kept there, and NiceGUI would keep each tab's nothing for 30 days
-    )
+    app.storage.max_tab_storage_age = TAB_S
     life = Life(desk)
     life.register()
     ui.run(
