@@ -7,12 +7,13 @@ WORKERS ?= 2
 MINUTES ?= 30
 BIN := $(VENV)/bin
 
-.PHONY: help run test check lint format model screenshots bench soak docs clean
+.PHONY: help run test check clients lint format model screenshots bench soak docs clean
 
 help:
 	@echo "make run          set up, get a model and serve on http://127.0.0.1:8080"
 	@echo "make test         set up and run every test"
 	@echo "make check        formatting, lint, types, import directions, then every test"
+	@echo "make clients      install clients of other houses into the user's cache, and test the API with them"
 	@echo "make format       format the code and mend what lint can mend"
 	@echo "make model        get the model now instead of at the first start"
 	@echo "make screenshots  take docs/screenshots again (needs Chromium)"
@@ -30,6 +31,10 @@ test: $(VENV)/.development
 	$(BIN)/python -m pytest tests/browser -p no:asyncio -n $(WORKERS)
 
 check: lint test
+
+clients: $(VENV)/.development
+	$(BIN)/python -m tests.clients.environments
+	ALL_CLIENTS=1 $(BIN)/python -m pytest tests/clients -n $(WORKERS)
 
 lint: $(VENV)/.development
 	$(BIN)/ruff format --check .

@@ -33,11 +33,12 @@ from ui.logs import log_in_one_place
 from ui.pages import account, admin, chat, login, review
 from ui.serving import Life, prepare
 from ui.sockets import guard_sockets
-from ui.starting import check_address, data_folder
+from ui.starting import NO_OTEL, check_address, data_folder
 from ui.static_files import STATIC
 
 VERSION = "0.1.0"
 LONGEST_MESSAGE = 8 * 1024 * 1024  # bytes on a socket; the largest request, and room to say that it is too large
+TAB_S = 60  # nothing is kept for a tab, and NiceGUI would keep that nothing for 30 days
 SHUTDOWN_S = 5  # for connections that are still open when every answer has ended
 
 
@@ -80,7 +81,10 @@ def serve(desk: Desk) -> None:
     """Answer until a signal comes, or until the engine is broken for good: then end as a failure, with the reason."""
     guard_sockets(desk.auth)
     app.add_middleware(Guard, auth=desk.auth, settings=desk.settings)
+    if desk.settings.otlp_endpoint:
+        trace(desk)
     app.add_middleware(Entry, secure=desk.settings.public_url.startswith("https://"))
+    app.storage.max_tab_storage_age = TAB_S
     life = Life(desk)
     life.register()
     ui.run(
@@ -103,6 +107,18 @@ def serve(desk: Desk) -> None:
     )
     if life.broken:
         sys.exit(life.broken)
+
+
+def trace(desk: Desk) -> None:
+    """Send traces of requests to the collector of the settings."""
+    try:
+        from ui.tracing import Traced, Tracing  # a server that traces nothing does without
+    except ImportError:
+        sys.exit(NO_OTEL)
+    tracing = Tracing(desk.settings.otlp_endpoint, VERSION)
+    app.add_middleware(Traced, tracing=tracing)
+    desk.service.on_closed.append(tracing.tell)
+    app.on_shutdown(tracing.stop)
 
 
 if __name__ == "__main__":

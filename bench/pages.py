@@ -74,7 +74,7 @@ class Open:
 
     id: str
     connection: ClientConnection
-    composer: str  # the number of its element
+    composer: str  # the number of its element, and "" on a page that has none
     listener: str  # which hears what the composer asks
 
     async def ask(self, question: str) -> None:
@@ -106,15 +106,16 @@ class Open:
 
 
 @asynccontextmanager
-async def opened(server: RunningServer, browser: httpx.AsyncClient) -> AsyncIterator[Open]:
-    text = (await browser.get("/")).text
+async def opened(server: RunningServer, browser: httpx.AsyncClient, path: str = "/") -> AsyncIterator[Open]:
+    text = (await browser.get(path)).text
     client = re.search(r"'client_id': '([\w-]+)'", text)
     raw = re.search(r"parseElements\(String\.raw`(.*?)`\)", text, re.DOTALL)
     assert client
     assert raw
     elements: dict[str, dict[str, Any]] = json.loads(html.unescape(raw[1]))
-    composer = next(number for number, one in elements.items() if one["tag"] == "nicegui-composer")
-    listener = next(one["listener_id"] for one in elements[composer]["events"] if one["type"] == "ask")
+    composer = next((number for number, one in elements.items() if one["tag"] == "nicegui-composer"), "")
+    heard = elements[composer]["events"] if composer else []
+    listener = next((one["listener_id"] for one in heard if one["type"] == "ask"), "")
     query = f"client_id={client[1]}&tab_id={client[1]}&document_id=d&next_message_id=0&implicit_handshake=true"
     address = f"{server.url.replace('http', 'ws')}/_nicegui_ws/socket.io/?EIO=4&transport=websocket&{query}"
     cookie = {"Cookie": f"qdesk_session={browser.cookies['qdesk_session']}"}
@@ -128,9 +129,11 @@ async def opened(server: RunningServer, browser: httpx.AsyncClient) -> AsyncIter
 
 
 @asynccontextmanager
-async def many(server: RunningServer, browsers: list[httpx.AsyncClient], pages: int) -> AsyncIterator[list[Open]]:
+async def many(
+    server: RunningServer, browsers: list[httpx.AsyncClient], pages: int, path: str = "/"
+) -> AsyncIterator[list[Open]]:
     async with AsyncExitStack() as stack:
-        yield [await stack.enter_async_context(opened(server, browsers[n % len(browsers)])) for n in range(pages)]
+        yield [await stack.enter_async_context(opened(server, browsers[n % len(browsers)], path)) for n in range(pages)]
 
 
 async def signed_in(server: RunningServer, name: str) -> httpx.AsyncClient:

@@ -30,6 +30,7 @@ from storage.rows import to_values
 START, YEAR = datetime(2026, 1, 1, tzinfo=UTC), timedelta(days=365)
 NOW = START + YEAR
 BATCH, PEOPLE = 5000, 50
+FTS5_COLLECTS_IN = 1 << 20  # bytes, unless it is told otherwise
 RARE_ENGLISH, RARE_HAN = "zyxomatic", "鲲鹏"  # in one exchange of ten thousand
 SHARED = (  # statuses with their weights
     {Status.DONE: 930, Status.STOPPED: 30, Status.FAILED: 15, Status.TIMED_OUT: 5, Status.CANCELLED: 20}
@@ -110,12 +111,19 @@ def make(path: Path, rows: int) -> None:
         for name, _ in triggers:
             database.execute(f"DROP TRIGGER {name}")
         _insert(database, (to_values(exchange(number, rows, people)) for number in range(rows)))
+        _collect_in(database, 1 << 28)
         database.execute(
             "INSERT INTO exchanges_search (rowid, prompt, answer) "
             "SELECT number, prompt || char(10, 10), answer || char(10, 10) FROM exchanges ORDER BY number"
         )
+        _collect_in(database, FTS5_COLLECTS_IN)
         for _, sql in triggers:
             database.execute(sql)
+
+
+def _collect_in(database: sqlite3.Connection, memory: int) -> None:
+    """How many bytes of terms the index collects before it writes them as a piece of its own, to be merged later."""
+    database.execute("INSERT INTO exchanges_search (exchanges_search, rank) VALUES ('hashsize', ?)", (memory,))
 
 
 async def _people(store: Store) -> list[str]:

@@ -64,8 +64,8 @@ class Gate:
         """How many requests of this person run and wait."""
         return sum(t.person == person for t in self.running) + len(self.lines.get(person, ()))
 
-    def enter(self, person: str | None, now: float) -> Ticket:
-        """Take a place, running if one is free, else waiting. Raises QueueFull or UserLimit."""
+    def check(self, person: str | None, now: float) -> None:
+        """Raise QueueFull or UserLimit if this person cannot enter now."""
         if person is not None and self.held_by(person) >= (most := self.limit_of(person)):
             raise UserLimit(
                 f"One person may have {most} running and waiting at once; wait until one has ended.",
@@ -76,6 +76,10 @@ class Gate:
                 "Every place is taken, running and waiting; try again later.",
                 retry_after_s=next(self.waits(now)) or 1,
             )
+
+    def enter(self, person: str | None, now: float) -> Ticket:
+        """Take a place, running if one is free, else waiting. Raises as `check`."""
+        self.check(person, now)
         ticket = Ticket(person, now)
         self.lines.setdefault(ticket.line, deque()).append(ticket)
         self._admit(now)

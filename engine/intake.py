@@ -84,6 +84,11 @@ class Intake:
             return STATES[trouble.code], "The server is drained: nothing runs or waits." if drained else str(trouble)
         return ("stalled", self.stall) if self.stall else ("ready", "")
 
+    def check(self) -> None:
+        """Raise what `trouble` tells."""
+        if trouble := self.trouble():
+            raise trouble
+
     def trouble(self) -> NotReady | None:
         """What a request would be refused with now, whatever it asks."""
         match self._life:

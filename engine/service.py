@@ -59,6 +59,7 @@ class ChatService:
         self.recent: deque[Outcome] = deque(maxlen=RECENT)
         self.refused: Counter[str] = Counter()  # by error code
         self.on_outcome: list[Callable[[Outcome], None]] = []  # told of every request that has ended, once
+        self.on_closed: list[Callable[[Job], None]] = []  # told of every job whose final row is written
         self.on_loaded: Callable[[Backend], None] = lambda backend: None  # told of every backend that is ready
         self.generated_tokens = 0
         self.load_s: float | None = None  # how long the model took to load, and of that its warming up
@@ -167,11 +168,14 @@ class ChatService:
             for n, (request, ticket) in enumerate(zip(fit, tickets, strict=True))
         ]
 
-    def check_open(self) -> None:
-        """Raise NotReady while no request at all is taken, before anything is made ready for one."""
-        if refusal := self.intake.trouble():
+    def check_open(self, person: str | None) -> None:
+        """Raise as `submit` would for this person now, before anything is made ready for a request."""
+        try:
+            self.intake.check()
+            self.gate.check(person, time.monotonic())
+        except EngineError as refusal:
             self.refused[refusal.code] += 1
-            raise refusal
+            raise
 
     def end(self, job: Job, status: Status, because: EngineError | None = None) -> None:
         """End a job that is waiting or running, as what `status` says; it keeps its text so far."""
@@ -205,8 +209,7 @@ class ChatService:
         self.jobs[job.id] = self._tickets[ticket] = job
         self._admitted[job.id] = asyncio.Event()
         self._recording.write(job.exchange())
-        task = asyncio.create_task(self._run(job, ticket), name=f"job {job.id}")
-        self._tasks[job.id] = task
+        self._tasks[job.id] = task = asyncio.create_task(self._run(job, ticket), name=f"job {job.id}")
         task.add_done_callback(lambda task: self._ended(job, ticket, task))
         if request.source != "api" or request.outlives:  # other programs end theirs themselves
             end_when_abandoned(job, self.settings.abandon_after_s, self.end)
@@ -218,8 +221,7 @@ class ChatService:
             await self._admitted[job.id].wait()
             await self._fit_again(job)
             job.run()
-            begun, logged = self._recording.write(job.exchange()), False
-            saved = time.monotonic()
+            begun, logged, saved = self._recording.write(job.exchange()), False, time.monotonic()
             async with aclosing(self.backend.stream(job.request)) as events:
                 async for event in events:
                     if not logged:
@@ -254,8 +256,7 @@ class ChatService:
         self.recent.append(outcome := job.outcome(status))
         for told in self.on_outcome:
             told(outcome)
-        closing = asyncio.create_task(self._close(job, exchange), name=f"close {job.id}")
-        self._closing.add(closing)
+        self._closing.add(closing := asyncio.create_task(self._close(job, exchange), name=f"close {job.id}"))
         closing.add_done_callback(self._closing.discard)
 
     async def _close(self, job: Job, exchange: Exchange) -> None:
@@ -263,8 +264,9 @@ class ChatService:
         try:
             await self._recording.settled(self._recording.write(exchange))
         finally:
-            del self.jobs[job.id]
-            job.close(exchange.status)
+            self.jobs.pop(job.id).close(exchange.status)
+            for told in self.on_closed:
+                told(job)
 
     # --- odds and ends ---
 
@@ -285,8 +287,7 @@ class ChatService:
     def _check(self, request: ChatRequest) -> None:
         if request.id in self.jobs:
             raise InvalidRequest(f"Request {request.id} is being answered already.", param="id")
-        if trouble := self.intake.trouble():
-            raise trouble
+        self.intake.check()
 
     async def _be_in_the_log(self, row: "asyncio.Future[None] | None") -> None:
         """Nobody sees a token of an exchange that is not in the log, which gets its time for this once an answer."""

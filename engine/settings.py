@@ -46,6 +46,9 @@ class Settings(SignInSettings):
     log_format: Literal["text", "json"] = Field(
         "text", description="Lines of the server's own log on stderr: for people, or one JSON object a line."
     )
+    otlp_endpoint: Url = Field(
+        "", description="An OpenTelemetry collector's address for OTLP over HTTP, to which traces go; empty sends none."
+    )
     on_log_failure: Literal["refuse", "warn"] = Field(
         "refuse", description="What to do with new requests while the log cannot be written."
     )

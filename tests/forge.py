@@ -108,7 +108,7 @@ def main(orders: socket.socket) -> None:
     for name in LATE:
         importlib.import_module(name)
     assert threading.active_count() == 1
-    assert "torch" not in sys.modules
+    assert not {"torch", "opentelemetry.sdk"} & set(sys.modules)
     while received := take(orders):
         program, environment, output, tests = received
         if os.fork() == 0:

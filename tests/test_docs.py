@@ -66,6 +66,18 @@ def test_api_page_names_every_metric_and_no_other() -> None:
     assert set(re.findall(r"`(qdesk_\w+)", _read("docs/api.md"))) == served
 
 
+def test_api_page_names_the_clients_in_the_versions_that_are_tested() -> None:
+    requirements = (ROOT / "tests/clients/requirements").glob("*.txt")
+    pins = "\n".join(path.read_text(encoding="utf-8") for path in requirements) + _read("constraints.txt")
+    tested = set(re.findall(r"^(openai|langchain-openai|pydantic-ai-slim|llm)==(\S+)", pins, flags=re.MULTILINE))
+    javascript = json.loads(_read("tests/clients/node/package.json"))["dependencies"]
+    tested |= {item for item in javascript.items() if item[0] != "zod"}  # with which the schemas are written
+    table = re.search(r"^\| client \| versions \|\n(.*?)\n\n", _read("docs/api.md"), flags=re.MULTILINE | re.DOTALL)
+    assert table
+    assert {f"`{name}`" in table[1] for name, _ in tested} == {True}
+    assert sorted(re.findall(r"\d+\.[\d.]*\d", table[1])) == sorted(version for _, version in tested)
+
+
 def test_every_command_of_the_readme_is_a_target() -> None:
     targets = set(re.findall(r"^([a-z]+):", _read("Makefile"), flags=re.MULTILINE))
     commands = set(re.findall(r"\bmake ([a-z]+)", "\n".join(_code(_read("README.md")))))

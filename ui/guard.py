@@ -30,7 +30,7 @@ def is_api(scope: Scope) -> bool:
     """Whether a program asks: it is answered in JSON."""
     path: str = scope["path"]
     posts_to_root = path == "/" and scope.get("method") not in SAFE
-    return posts_to_root or path in API or path.startswith("/v1/")
+    return posts_to_root or path in API or path in PROBES or path.startswith("/v1/")
 
 
 def own_path(target: str) -> str:

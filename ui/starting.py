@@ -12,6 +12,10 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 LOCK_FILE = "qdesk.lock"
+NO_OTEL = (
+    "QDESK_OTLP_ENDPOINT is set, but OpenTelemetry is not installed. Install it with "
+    '`pip install --constraint constraints.txt --editable ".[otel]"`.'
+)
 
 
 @contextmanager

@@ -85,7 +85,7 @@ def test_a_higher_limit_is_previewed_lets_a_waiting_request_start_and_is_kept(
     expect(steer.get_by_text("Running at once: please give a whole number from 1 to 256.")).to_be_visible()
     running.fill("2")
     button(steer, "Change the limits…").click()
-    expect(steer.get_by_role("dialog")).to_contain_text("Running at once 1 → 2")
+    expect(steer.get_by_role("dialog", name="Change the limits?")).to_contain_text("Running at once 1 → 2")
     expect(steer.get_by_role("dialog")).to_contain_text("Starts at once: bob.")
     expect(row(admin, "bob")).to_contain_text("waiting")  # a preview changes nothing
     button(steer, "Apply").click()

@@ -120,7 +120,7 @@ def test_a_banner_comes_to_every_open_page_as_text_and_goes(office: RunningServe
 def test_a_person_may_have_a_limit_of_their_own(office: RunningServer, visit: Visit) -> None:
     people = visit(office, "/admin/people")
     button(people, "Limit: bob").click()
-    people.get_by_role("dialog").get_by_label("Requests at once").fill("0")
+    people.get_by_role("dialog", name="Limit of bob").get_by_label("Requests at once").fill("0")
     button(people, "Set the limit").click()
     expect(row(people.get_by_role("table", name="People"), "bob").locator("td").nth(9)).to_have_text("0")
     refused = asked(office, "bob")

@@ -39,7 +39,7 @@ async def test_a_draining_server_says_so_once_nothing_is_left(service: ChatServi
     service.intake.steer("draining")
     assert service.state() == ("draining", "The server finishes what it has and takes no new requests.")
     with pytest.raises(NotReady) as refusal:
-        service.check_open()
+        service.check_open(None)
     assert refusal.value.code == "draining"
     backend.go()
     await ended(inside)

@@ -101,6 +101,21 @@ async def test_what_is_refused_is_counted_by_its_kind(service: ChatService) -> N
     assert service.refused == {"queue_full": 1, "user_limit": 1}
 
 
+async def test_who_has_something_to_make_ready_can_ask_first_whether_it_would_be_taken(service: ChatService) -> None:
+    backend, recorder = parts(service)
+    backend.hold()
+    service.check_open("ann")
+    jobs = [await service.submit(question()) for _ in range(2)]
+    rows = len(recorder.rows)
+    with pytest.raises(QueueFull):
+        service.check_open("ann")
+    assert (service.refused, service.gate.depth, len(recorder.rows)) == ({"queue_full": 1}, 2, rows)
+    backend.go()
+    for job in jobs:
+        await job.closed()
+    service.check_open("ann")
+
+
 async def test_one_id_is_not_answered_twice_at_once(service: ChatService) -> None:
     request = question("stuck")
     job = await service.submit(request)

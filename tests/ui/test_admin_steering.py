@@ -41,11 +41,11 @@ async def test_resuming_is_kept_too(desk: Desk) -> None:
 async def test_people_read_the_administrators_words_in_their_own_language(desk: Desk) -> None:
     await set_intake(desk, "paused", "午饭时间。")
     with pytest.raises(NotReady) as error:
-        desk.service.check_open()
+        desk.service.check_open(None)
     assert refusal(error.value, language("zh")) == "午饭时间。 您的消息仍保留在这里。"
     await set_intake(desk, "paused")
     with pytest.raises(NotReady) as error:
-        desk.service.check_open()
+        desk.service.check_open(None)
     assert refusal(error.value, language("en")).startswith("No questions are taken at the moment.")
 
 

@@ -5,11 +5,22 @@ Unknown fields are ignored. Fields that are known but cannot be kept are here to
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic.config import JsonDict
 
 MAX_MESSAGES = 10_000
 MAX_CHOICES = 8
 MAX_METADATA = 16  # pairs, as at OpenAI; keys of 64 and values of 512 characters
+
+# What engine/types.py keeps to, with sentences of its own; said here as well for whoever reads the description.
+ONE_OR_MORE: JsonDict = {"minimum": 1}
+INT64: JsonDict = {"minimum": -(2**63), "maximum": 2**63 - MAX_CHOICES}
+TEXT: JsonDict = {"type": "string", "minLength": 1}
+STOP: JsonDict = {
+    "description": "Up to 8 strings of up to 200 characters.",
+    "anyOf": [{**TEXT, "maxLength": 200}, {"type": "array", "items": {**TEXT, "maxLength": 200}, "maxItems": 8}],
+}
+PROMPT: JsonDict = {"anyOf": [TEXT, {"type": "array", "items": TEXT, "minItems": 1, "maxItems": MAX_CHOICES}]}
 
 
 class Body(BaseModel):
@@ -50,15 +61,19 @@ class Drawing(Body):
     model: str | None = Field(None, description="The running model's name, or `default`.")
     stream: bool | None = False
     stream_options: StreamOptions | None = None
-    max_tokens: int | None = None
-    temperature: float | None = Field(None, description="0 (greedy) to 2.")
-    top_p: float | None = None
-    top_k: int | None = Field(None, description="0 is off.")
-    frequency_penalty: float | None = Field(None, description="-2 to 2.")
-    presence_penalty: float | None = Field(None, description="-2 to 2.")
-    repetition_penalty: float | None = Field(None, description="1 is off.")
-    seed: int | None = Field(None, description="Choice 0 has this seed, choice 1 the next one, and so on.")
-    stop: str | list[str] | None = Field(None, description="Up to 8 strings of up to 200 characters.")
+    max_tokens: int | None = Field(None, json_schema_extra=ONE_OR_MORE)
+    temperature: float | None = Field(None, description="0 is greedy.", json_schema_extra={"minimum": 0, "maximum": 2})
+    top_p: float | None = Field(None, json_schema_extra={"exclusiveMinimum": 0, "maximum": 1})
+    top_k: int | None = Field(None, description="0 is off.", json_schema_extra={"minimum": 0, "maximum": 1_000_000})
+    frequency_penalty: float | None = Field(None, json_schema_extra={"minimum": -2, "maximum": 2})
+    presence_penalty: float | None = Field(None, json_schema_extra={"minimum": -2, "maximum": 2})
+    repetition_penalty: float | None = Field(
+        None, description="1 is off.", json_schema_extra={"exclusiveMinimum": 0, "maximum": 2}
+    )
+    seed: int | None = Field(
+        None, description="Choice 0 has this seed, choice 1 the next one, and so on.", json_schema_extra=INT64
+    )
+    stop: Annotated[str | list[str], WithJsonSchema(STOP)] | None = None
     ignore_eos: bool | None = None
     n: int | None = Field(None, ge=1, le=MAX_CHOICES, description="Each choice counts as one request.")
     user: Annotated[str, Field(max_length=200)] | None = Field(None, description="Whom you ask for; kept in the log.")
@@ -76,9 +91,13 @@ class ChatBody(Drawing):
     """The body of POST /v1/chat/completions: OpenAI's, as far as this server can keep it."""
 
     messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES)]
-    max_completion_tokens: int | None = Field(None, description="The same as max_tokens, and goes before it.")
+    max_completion_tokens: int | None = Field(
+        None, description="The same as max_tokens, and goes before it.", json_schema_extra=ONE_OR_MORE
+    )
     logprobs: bool | None = None
-    top_logprobs: int | None = Field(None, description="0 to 20; needs logprobs.")
+    top_logprobs: int | None = Field(
+        None, description="Needs logprobs.", json_schema_extra={"minimum": 0, "maximum": 20}
+    )
     tools: Any = Field(None, description="Not supported.")
     tool_choice: Any = Field(None, description="Only none and auto.")
     functions: Any = Field(None, description="Not supported.")
@@ -91,9 +110,13 @@ class ChatBody(Drawing):
 class CompletionBody(Drawing):
     """The body of POST /v1/completions: a text to be continued as it is, without a chat template."""
 
-    prompt: str | list[str] | list[int] | list[list[int]]
-    max_tokens: int | None = Field(16, description="16 where it is left out, as at OpenAI.")
-    logprobs: int | None = Field(None, description="0 to 20 alternatives a token.")
+    prompt: Annotated[str | list[str] | list[int] | list[list[int]], WithJsonSchema(PROMPT)]
+    max_tokens: int | None = Field(
+        16, description="16 where it is left out, as at OpenAI.", json_schema_extra=ONE_OR_MORE
+    )
+    logprobs: int | None = Field(
+        None, description="Alternatives a token.", json_schema_extra={"minimum": 0, "maximum": 20}
+    )
     echo: bool | None = Field(False, description="Put the prompt before the text.")
     best_of: int | None = Field(None, description="Only the same as n.")
     suffix: str | None = Field(None, description="Not supported.")
@@ -105,10 +128,10 @@ class SimpleBody(Body):
 
     prompt: str
     stream: bool | None = False
-    max_tokens: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    seed: int | None = None
+    max_tokens: int | None = Field(None, json_schema_extra=ONE_OR_MORE)
+    temperature: float | None = Field(None, json_schema_extra={"minimum": 0, "maximum": 2})
+    top_p: float | None = Field(None, json_schema_extra={"exclusiveMinimum": 0, "maximum": 1})
+    seed: int | None = Field(None, json_schema_extra=INT64)
 
 
 class TokenizeBody(Body):
@@ -124,3 +147,6 @@ class DetokenizeBody(Body):
 
     model: str | None = None
     tokens: Annotated[list[int], Field(max_length=1_000_000)]
+
+
+BODIES = (ChatBody, CompletionBody, SimpleBody, TokenizeBody, DetokenizeBody)

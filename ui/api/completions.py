@@ -6,14 +6,17 @@ from starlette.responses import Response
 
 from ui.api.bodies import CompletionBody
 from ui.api.calls import Calls
+from ui.api.described import ASKING, Completion, asking, replies
 from ui.api.openai import answered, check_running_model
-from ui.api.requests import as_shown, prompts_of, read, requests_of
+from ui.api.requests import prompts_of, read, requests_of
 from ui.api.shapes import TextShape
 from ui.desk import Desk
 
 
 def register(desk: Desk, calls: Calls) -> None:
-    @app.post("/v1/completions", tags=["chat"], openapi_extra=as_shown(CompletionBody))
+    told = replies(Completion, *ASKING, streams=True)
+
+    @app.post("/v1/completions", tags=["chat"], responses=told, openapi_extra=asking(CompletionBody))
     async def completions(request: Request) -> Response:
         """Continue a text, or up to 8. `stream` true answers in server-sent events."""
         calls.rate.take(request.state.caller)

@@ -3,12 +3,16 @@
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from nicegui import app
+from pydantic.json_schema import models_json_schema
 from starlette.responses import JSONResponse, Response
+
+from ui.api.bodies import BODIES, Body
 
 ABOUT = """
 Ask the model as with OpenAI's API. Authorize with an API key from your account page: `sk-qdesk-...`.
@@ -25,9 +29,13 @@ def register(version: str) -> None:
 
     @cache
     def schema() -> dict[str, Any]:
-        surfaces = [route for route in app.routes if getattr(route, "tags", None)]  # pages and files have none
+        surfaces = [route for route in app.routes if isinstance(route, APIRoute) and route.tags]  # pages have none
+        for route in surfaces:
+            route.include_in_schema = True  # NiceGUI takes POST / out, for the page at the same path
         described = get_openapi(title="Qdesk", version=version, description=ABOUT, routes=surfaces)
-        described.setdefault("components", {})["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+        _drop_what_never_comes(described)
+        described["components"]["schemas"] |= _bodies()
+        described["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
         described["security"] = [{"key": []}]
         return described
 
@@ -44,6 +52,24 @@ def register(version: str) -> None:
             swagger_css_url="/docs/files/swagger-ui.css",
             swagger_favicon_url="/static/qdesk.svg",
         )
+
+
+def _drop_what_never_comes(described: dict[str, Any]) -> None:
+    """FastAPI promises its own 422 wherever a path has a part; ours are texts, with which nothing can be wrong."""
+    schemas = described["components"]["schemas"]
+    for name in ("HTTPValidationError", "ValidationError"):
+        del schemas[name]
+    for path in described["paths"].values():
+        for operation in path.values():
+            if "HTTPValidationError" in str(operation["responses"].get("422")):
+                del operation["responses"]["422"]
+
+
+def _bodies() -> dict[str, Any]:
+    """The schemas of all bodies, and of what they are made of."""
+    bodies: list[tuple[type[Body], Literal["validation"]]] = [(body, "validation") for body in BODIES]
+    _, described = models_json_schema(bodies, ref_template="#/components/schemas/{model}")
+    return dict(described["$defs"])
 
 
 def _swagger_files() -> Path:

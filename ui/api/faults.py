@@ -5,6 +5,7 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import Match
 from starlette.types import Scope
 
 from engine.errors import EngineError
@@ -13,6 +14,8 @@ from ui.api.errors import ApiError, as_api_error, error_response
 from ui.forms import document, link, notice
 from ui.guard import is_api
 from ui.i18n import Language, language, preferred
+
+INSTEAD = " Answers come from /v1/chat/completions and /v1/completions."  # for clients that ask /v1/responses first
 
 
 def register() -> None:
@@ -37,11 +40,10 @@ def register() -> None:
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        if is_api(request.scope):
-            return _for_programs(request, error)
-        say = _language(request.scope)
-        title = say("There is nothing at this address") if error.status_code == 404 else say("That did not work")
-        return document(say, title, link("/", say("Back to the start")), status=error.status_code)
+        response = _for_programs(request, error) if is_api(request.scope) else _for_people(request, error)
+        if error.status_code == 405:
+            response.headers["Allow"] = ", ".join(_methods(request.scope))
+        return response
 
 
 def failure(scope: Scope) -> Response:
@@ -70,7 +72,21 @@ def _language(scope: Scope) -> Language:
 
 def _for_programs(request: Request, error: HTTPException) -> Response:
     if error.status_code == 404:
-        return error_response(ApiError(404, f"There is no {request.scope['path']!r} here.", code="not_found"))
+        instead = INSTEAD if request.scope["path"].startswith("/v1/") else ""
+        return error_response(ApiError(404, f"There is no {request.scope['path']!r} here.{instead}", code="not_found"))
     if error.status_code == 405:
         return error_response(ApiError(405, f"{request.method} is not possible here.", code="method_not_allowed"))
     return error_response(ApiError(error.status_code, str(error.detail)))
+
+
+def _for_people(request: Request, error: HTTPException) -> Response:
+    say = _language(request.scope)
+    title = say("There is nothing at this address") if error.status_code == 404 else say("That did not work")
+    return document(say, title, link("/", say("Back to the start")), status=error.status_code)
+
+
+def _methods(scope: Scope) -> list[str]:
+    """The methods that there are at this address."""
+    here = [route for route in scope["app"].routes if route.matches(scope)[0] is not Match.NONE]
+    methods = {method for route in here for method in getattr(route, "methods", None) or ()}
+    return sorted(methods | ({"HEAD"} if "GET" in methods else set()))

@@ -24,6 +24,7 @@ from engine.job import Outcome
 from engine.monitor import Monitor
 from engine.service import ChatService
 from engine.types import Status
+from ui.api.described import replies
 from ui.desk import Desk
 
 SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300, 600)
@@ -43,7 +44,7 @@ def register(desk: Desk) -> None:
     figures = Figures(desk.service, desk.monitor)
     desk.service.on_outcome.append(figures.count)
 
-    @app.get("/metrics", tags=["operations"])
+    @app.get("/metrics", tags=["operations"], response_class=Response, responses=replies(None))
     async def metrics() -> Response:
         """Figures for Prometheus; needs the operator's key, or a key or session of an administrator."""
         return Response(figures.page(), media_type=CONTENT_TYPE_LATEST)

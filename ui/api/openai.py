@@ -16,10 +16,10 @@ from engine.types import ChatRequest, Status, new_id
 from ui.api.answers import Answer, EventStream, updates, whole_answers
 from ui.api.bodies import ChatBody, Drawing
 from ui.api.calls import Calls
+from ui.api.described import ASKING, ChatCompletion, Model, Models, asking, replies
 from ui.api.errors import ApiError, error_body
 from ui.api.requests import (
     MAX_BODY_BYTES,
-    as_shown,
     check_model,
     messages_of,
     parse,
@@ -35,7 +35,9 @@ from ui.prompt import with_system_prompt
 
 
 def register(desk: Desk, calls: Calls) -> None:
-    @app.post("/v1/chat/completions", tags=["chat"], openapi_extra=as_shown(ChatBody))
+    told = replies(ChatCompletion, *ASKING, streams=True)
+
+    @app.post("/v1/chat/completions", tags=["chat"], responses=told, openapi_extra=asking(ChatBody))
     async def chat_completions(request: Request) -> Response:
         """Ask, as with OpenAI's API. `stream` true answers in server-sent events."""
         calls.rate.take(request.state.caller)
@@ -43,12 +45,12 @@ def register(desk: Desk, calls: Calls) -> None:
         asked = chat_requests(desk, body, request.state.caller, request.state.request_id)
         return await answered(desk, request, body, ChatShape(), await calls.answers(request, body, asked))
 
-    @app.get("/v1/models", tags=["chat"])
+    @app.get("/v1/models", tags=["chat"], responses=replies(Models))
     async def models() -> Response:
         """The running model, and why it was chosen."""
         return JSONResponse({"object": "list", "data": [model_card(desk)]})
 
-    @app.get("/v1/models/{name:path}", tags=["chat"])
+    @app.get("/v1/models/{name:path}", tags=["chat"], responses=replies(Model, 404))
     async def model(name: str) -> Response:
         """The running model by its name."""
         check_model(name, desk.service.backend.model)

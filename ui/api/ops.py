@@ -9,17 +9,20 @@ from nicegui import app
 from starlette.responses import JSONResponse, Response
 
 from engine.service import ChatService
+from ui.api.described import WITHOUT_KEY, Alive, Condition, probe
 from ui.desk import Desk
 
 
 def register(desk: Desk) -> None:
-    @app.get("/livez", tags=["operations"])
+    @app.get("/livez", tags=["operations"], responses=probe(Alive), openapi_extra=WITHOUT_KEY)
     async def livez() -> Response:
         """200 while the process answers."""
         return JSONResponse({"status": "alive"})
 
-    @app.get("/readyz", tags=["operations"])
-    @app.get("/health", tags=["operations"])
+    told = probe(Condition, 503)
+
+    @app.get("/readyz", tags=["operations"], responses=told, openapi_extra=WITHOUT_KEY)
+    @app.get("/health", tags=["operations"], responses=told, openapi_extra=WITHOUT_KEY)
     async def readyz() -> Response:
         """200 when requests can be answered, also while the queue is full; else 503 with the reason."""
         ready = desk.service.state()[0] == "ready"

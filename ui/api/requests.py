@@ -6,7 +6,7 @@ this server cannot keep. Knows nothing of the service.
 
 import json
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import ValidationError
 from starlette.requests import Request
@@ -20,7 +20,14 @@ from ui.auth import Caller
 MAX_BODY_BYTES = 4 * 1024 * 1024
 PENALTIES = ("repetition_penalty", "frequency_penalty", "presence_penalty")
 SAME_NAME = ("temperature", "top_p", "top_k", *PENALTIES, "seed", "ignore_eos")
-REFUSED = ("tools", "functions", "function_call", "audio", "logit_bias", "suffix")  # unless empty
+REFUSED = {  # unless empty, with what to do instead
+    "tools": "; for an answer as JSON of a schema there is response_format",
+    "functions": "; for an answer as JSON of a schema there is response_format",
+    "function_call": "",
+    "audio": "",
+    "logit_bias": "",
+    "suffix": "",
+}
 ANY_OBJECT = '{"type": "object"}'
 
 AnyBody = TypeVar("AnyBody", bound=Body)
@@ -101,9 +108,9 @@ def sampling_of(body: Drawing | SimpleBody, choice: int = 0) -> Sampling:
 
 def check_supported(body: Drawing) -> None:
     """Raise InvalidRequest for what this server cannot do, rather than answer something else than was asked."""
-    for name in REFUSED:
+    for name, instead in REFUSED.items():
         if getattr(body, name, None):
-            raise InvalidRequest(f"{name} is not supported by this server.", param=name)
+            raise InvalidRequest(f"{name} is not supported by this server{instead}.", param=name)
     if getattr(body, "tool_choice", None) not in (None, "none", "auto"):
         raise InvalidRequest("tool_choice is not supported by this server, as tools are not.", param="tool_choice")
     if set(getattr(body, "modalities", None) or ()) - {"text"}:
@@ -195,8 +202,3 @@ def _place(loc: tuple[int | str, ...]) -> str:
         elif step[:1].islower() and step not in ("str", "int", "float", "bool") and "[" not in step:
             place += f".{step}" if place else step
     return place
-
-
-def as_shown(shape: type[Body]) -> dict[str, Any]:
-    """How /docs shows the body: it is read by hand, so that every fault of it is told in one way."""
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": shape.model_json_schema()}}}}

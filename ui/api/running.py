@@ -13,13 +13,14 @@ from starlette.responses import JSONResponse, Response
 from engine.job import Job
 from engine.types import Status
 from ui.access import ACTIONS
+from ui.api.described import AllRunning, Cancelled, replies
 from ui.api.errors import ApiError
 from ui.auth import Caller
 from ui.desk import Desk
 
 
 def register(desk: Desk) -> None:
-    @app.get("/v1/requests", tags=["requests"])
+    @app.get("/v1/requests", tags=["requests"], responses=replies(AllRunning))
     async def requests(request: Request) -> Response:
         """Running and waiting requests, in order of arrival."""
         caller = request.state.caller
@@ -31,7 +32,7 @@ def register(desk: Desk) -> None:
         seen = [told(job, names) for job in desk.service.jobs.values() if owns(caller, job)]
         return JSONResponse({"object": "list", "data": seen})
 
-    @app.post("/v1/requests/{id}/cancel", tags=["requests"])
+    @app.post("/v1/requests/{id}/cancel", tags=["requests"], responses=replies(Cancelled, 404))
     async def cancel(request: Request, id: str) -> Response:
         """End a request that runs or waits; it keeps its text so far. The completion's id is taken too."""
         caller, job = request.state.caller, desk.service.jobs.get(id.removeprefix("chatcmpl-"))

@@ -18,8 +18,9 @@ from engine.types import ChatRequest, Message
 from ui.api.answers import Answer, EventStream, trouble_of, whole_answers
 from ui.api.bodies import SimpleBody
 from ui.api.calls import Calls
+from ui.api.described import ASKING, Simple, asking, replies
 from ui.api.errors import ApiError, as_api_error, error_headers
-from ui.api.requests import as_shown, read, sampling_of
+from ui.api.requests import read, sampling_of
 from ui.api.shapes import finish_reason
 from ui.desk import Desk
 from ui.prompt import with_system_prompt
@@ -28,7 +29,9 @@ BUSY = "503HOT！LLM服务器推理繁忙，请稍后再试"
 
 
 def register(desk: Desk, calls: Calls) -> None:
-    @app.post("/", tags=["chat"], openapi_extra=as_shown(SimpleBody))
+    told = replies(Simple, *ASKING, streams=True)
+
+    @app.post("/", tags=["chat"], responses=told, openapi_extra=asking(SimpleBody))
     async def ask(request: Request) -> Response:
         """Ask with one prompt. `stream` true answers in server-sent events."""
         try:

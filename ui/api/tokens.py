@@ -13,9 +13,10 @@ from engine.errors import InvalidRequest
 from engine.types import Message
 from ui.api.bodies import DetokenizeBody, TokenizeBody
 from ui.api.calls import Calls
+from ui.api.described import READING, Text, Tokens, reading, replies
 from ui.api.errors import ApiError
 from ui.api.openai import check_running_model
-from ui.api.requests import as_shown, messages_of, read
+from ui.api.requests import messages_of, read
 from ui.desk import Desk
 
 AT_ONCE = 2  # a text of the largest size takes a second of one core
@@ -27,8 +28,7 @@ def register(desk: Desk, calls: Calls) -> None:
     room = asyncio.Semaphore(AT_ONCE)
 
     async def ask(work: Callable[[KnowsTokens], T]) -> T:
-        if trouble := desk.service.intake.trouble():
-            raise trouble
+        desk.service.intake.check()
         backend = desk.service.backend
         if not isinstance(backend, KnowsTokens):
             message = "The tokenizer is at the other server; ask that one."
@@ -36,7 +36,9 @@ def register(desk: Desk, calls: Calls) -> None:
         async with room:
             return await asyncio.to_thread(work, backend)
 
-    @app.post("/v1/tokenize", tags=["tokens"], openapi_extra=as_shown(TokenizeBody))
+    told = replies(Tokens, *READING, 501)
+
+    @app.post("/v1/tokenize", tags=["tokens"], responses=told, openapi_extra=reading(TokenizeBody))
     async def tokenize(request: Request) -> Response:
         """The tokens of `prompt` as it is, or of `messages` with all that the chat template adds."""
         calls.rate.take(request.state.caller)
@@ -48,7 +50,9 @@ def register(desk: Desk, calls: Calls) -> None:
             {"tokens": tokens, "count": len(tokens), "max_model_len": desk.service.backend.context_tokens}
         )
 
-    @app.post("/v1/detokenize", tags=["tokens"], openapi_extra=as_shown(DetokenizeBody))
+    told = replies(Text, *READING, 501)
+
+    @app.post("/v1/detokenize", tags=["tokens"], responses=told, openapi_extra=reading(DetokenizeBody))
     async def detokenize(request: Request) -> Response:
         """The text of `tokens`."""
         calls.rate.take(request.state.caller)

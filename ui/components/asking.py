@@ -97,7 +97,7 @@ class Asking:
 
         Raises EngineError, and then leaves nothing.
         """
-        self._desk.service.check_open()
+        self._desk.service.check_open(self._user_id)
         shown = self._view.shown
         conversation, chosen, opening = shown.conversation, shown.chosen, shown.opened
         new = conversation is None

@@ -3,6 +3,7 @@
 Changes nothing, downloads nothing.
 """
 
+import importlib
 import importlib.util
 import os
 import platform
@@ -15,7 +16,7 @@ from typing import Literal
 
 from engine import hardware
 from engine.settings import Settings
-from ui.starting import check_address
+from ui.starting import NO_OTEL, check_address
 
 NEEDED = 4 * 10**9  # bytes for a download, its 4-bit weights and some months of log
 
@@ -45,6 +46,7 @@ def examine(settings: Settings) -> list[Finding]:
         *(_disk(what, folder) for what, folder in (("data", settings.data_dir), ("models", settings.models_dir))),
         _port(settings),
         _database(settings),
+        *([_traces()] if settings.otlp_endpoint else []),
     ]
 
 
@@ -125,3 +127,11 @@ def _database(settings: Settings) -> Finding:
     if sound != "ok":
         return Finding("bad", "database", f"{file} is damaged ({sound}); put a backup back with `restore`.")
     return Finding("ok", "database", f"{file} is sound, with {exchanges} exchanges.")
+
+
+def _traces() -> Finding:
+    try:
+        importlib.import_module("ui.tracing")
+    except ImportError:
+        return Finding("bad", "traces", NO_OTEL)
+    return Finding("ok", "traces", "Sent to the collector of QDESK_OTLP_ENDPOINT; the log says if it takes none.")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from loguru import logger
 
-from engine.backends.qwen2 import folder, hub, packaged
+from engine.backends.qwen2 import folder, packaged
 from engine.backends.qwen2.source import ModelSource, gigabytes, unusable
 from engine.errors import EngineError
 from engine.progress import console
@@ -43,7 +43,7 @@ def resolve(settings: Settings, report: Report) -> ModelSource:
             f"QDESK_MODEL is {named}, and there is no such folder; name a model's folder, "
             f"a hub name such as {LARGE}, `auto` or `packaged`."
         )
-    return _of_hub(named, f"QDESK_MODEL names {named}.", settings.models_dir, report, hub.ANSWER_S)
+    return _of_hub(named, f"QDESK_MODEL names {named}.", settings.models_dir, report)
 
 
 def _is_there(path: Path) -> bool:
@@ -54,8 +54,9 @@ def _is_there(path: Path) -> bool:
 
 
 def _automatic(settings: Settings, report: Report) -> ModelSource:
-    free = _free_gpu_memory(settings.device)
-    name, why = preferred(free)
+    from engine.backends.qwen2 import hub
+
+    name, why = preferred(_free_gpu_memory(settings.device))
     answer_s = BRIEF_S if packaged.is_there(settings.models_dir) else hub.ANSWER_S
     try:
         return _of_hub(name, why, settings.models_dir, report, answer_s)
@@ -72,8 +73,10 @@ def preferred(free_gpu_memory: int | None) -> tuple[str, str]:
     return LARGE, f"The GPU has {gigabytes(free_gpu_memory)} free, so the large model runs."
 
 
-def _of_hub(name: str, reason: str, models_dir: Path, report: Report, answer_s: float) -> ModelSource:
-    found = hub.cached(name, models_dir, report) or hub.fetch(name, models_dir, report, answer_s)
+def _of_hub(name: str, reason: str, models_dir: Path, report: Report, answer_s: float | None = None) -> ModelSource:
+    from engine.backends.qwen2 import hub  # imports for a third of a second, and a model that is here needs none of it
+
+    found = hub.cached(name, models_dir, report) or hub.fetch(name, models_dir, report, answer_s or hub.ANSWER_S)
     return folder.use(found, reason, name.rsplit("/", 1)[-1])
 
 

@@ -216,6 +216,18 @@ def test_an_unknown_path_is_404_as_json(program: httpx.Client, path: str) -> Non
     assert error_of(response)["code"] in ("not_found", "model_not_found")
 
 
+def test_clients_that_ask_for_responses_are_told_where_answers_come_from(program: httpx.Client) -> None:
+    response = program.post("/v1/responses", json={"model": "default", "input": "hello"})
+    assert response.status_code == 404
+    assert "/v1/chat/completions" in str(error_of(response)["message"])
+
+
+def test_frameworks_that_ask_for_objects_by_tools_are_told_of_the_other_way(program: httpx.Client) -> None:
+    response = program.post(CHAT, json={**HELLO, "tools": [{"type": "function"}], "tool_choice": "required"})
+    assert response.status_code == 400
+    assert "response_format" in str(error_of(response)["message"])
+
+
 def test_a_wrong_method_is_405_as_json(program: httpx.Client) -> None:
     response = program.delete("/v1/models")
     assert response.status_code == 405

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from nicegui import ui
 
 from ui.components.account.parts import button
+from ui.components.dialogs import titled
 from ui.erasing import erase
 from ui.pages.admin.administrator import Administrator
 from ui.theme import heading
@@ -21,8 +22,7 @@ class Erasures:
     async def build(self) -> None:
         say = self.say
         self.place = ui.element("div")
-        with ui.dialog() as self.dialog, ui.card().classes("dialog"):
-            self.title = ui.label().classes("dialog-title")
+        with titled() as (self.dialog, self.title):
             ui.label(
                 say(
                     "The text of all their questions and answers goes for good, from the log and from its search. What "

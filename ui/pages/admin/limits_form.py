@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 from nicegui import ui
 
+from ui.components.dialogs import titled
 from ui.limits import LiveLimits, bounds, keep_limits, limits_now, limits_of, reset_limits
 from ui.pages.admin.administrator import Administrator
 from ui.pages.admin.audit_words import limits as labels_of
@@ -34,8 +35,7 @@ class LimitsForm:
     # --- what would change, before it does ---
 
     def _preview(self) -> None:
-        with ui.dialog() as self.dialog, ui.card().classes("dialog"):
-            ui.label(self.say("Change the limits?")).classes("dialog-title")
+        with titled(self.say("Change the limits?")) as (self.dialog, _):
             self.changes = ui.label().classes("changes")
             self.effects = ui.element("ul").classes("effects")
             with ui.element("div").classes("dialog-buttons"):

@@ -8,6 +8,7 @@ from nicegui import ui
 from engine.errors import EngineError
 from engine.monitor import Sample
 from ui.components.data_table import Action, Column, DataTable, Row
+from ui.components.dialogs import titled
 from ui.components.figures import Figures
 from ui.engine_words import in_words
 from ui.pages.admin.administrator import Administrator
@@ -82,8 +83,7 @@ class Models:
     # --- loading one ---
 
     def _dialog(self) -> None:
-        with ui.dialog() as self.dialog, ui.card().classes("dialog"):
-            self.title = ui.label().classes("dialog-title")
+        with titled() as (self.dialog, self.title):
             self.effects = ui.element("ul").classes("effects")
             with ui.element("div").classes("dialog-buttons"):
                 ui.button(self.say("Back"), on_click=self.dialog.close).props("flat no-caps")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from nicegui import ui
 
 from ui.accounts import password_trouble
+from ui.components.dialogs import titled
 from ui.pages.admin.administrator import Administrator
 from ui.passwords import MAX_LENGTH, TooManyHashes
 from ui.steering import apply_own_limits
@@ -20,8 +21,7 @@ class PasswordDialog:
     def __init__(self, admin: Administrator) -> None:
         self.admin, self.desk, self.say = admin, admin.desk, admin.say
         say = self.say
-        with ui.dialog() as self.dialog, ui.card().classes("dialog"):
-            self.title = ui.label().classes("dialog-title")
+        with titled() as (self.dialog, self.title):
             ui.label(say("It ends the person's sessions. They can change it on their account page.")).classes("soft")
             with ui.element("form").on("submit.prevent", self._set):
                 self.password = password_field(say("New password"))
@@ -54,8 +54,7 @@ class LimitDialog:
     def __init__(self, admin: Administrator, changed: Callable[[], Awaitable[None]]) -> None:
         self.admin, self.desk, self.say, self._changed = admin, admin.desk, admin.say, changed
         say = self.say
-        with ui.dialog() as self.dialog, ui.card().classes("dialog"):
-            self.title = ui.label().classes("dialog-title")
+        with titled() as (self.dialog, self.title):
             self.about = ui.label().classes("soft")
             self.most = ui.number(say("Requests at once"), format="%d", min=0, max=MOST).props('inputmode="numeric"')
             with ui.element("div").classes("dialog-buttons"):

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from nicegui import ui
 
+from ui.components.dialogs import titled
 from ui.pages.admin.administrator import Administrator
 
 LONGEST = 200  # characters of a reason
@@ -17,8 +18,7 @@ class ReasonDialog:
     def __init__(self, admin: Administrator) -> None:
         self.admin, say = admin, admin.say
         self._answered: Answered | None = None
-        with ui.dialog() as self.dialog, ui.card().classes("dialog"):
-            self.title = ui.label().classes("dialog-title")
+        with titled() as (self.dialog, self.title):
             self.about = ui.label().classes("soft")
             self.reason = ui.input(say("Reason")).props(f'maxlength={LONGEST} autofocus autocomplete="off"')
             composing = "(event) => event.isComposing || emit()"  # Enter then ends a Chinese word, not the dialog

@@ -6,6 +6,7 @@ from engine.backends import KnowsStreams, StreamLook
 from engine.job import Job
 from engine.types import Status
 from ui.components.data_table import Action, Column, DataTable, Row
+from ui.components.dialogs import titled
 from ui.pages.admin.administrator import Administrator
 from ui.pages.admin.question import ReasonDialog
 from ui.pages.admin.tiles import duration
@@ -32,8 +33,7 @@ class Requests:
             columns, caption=say("Requests"), empty=say("Nothing is running or waiting."), on_act=self._act
         )
         self.reason = ReasonDialog(admin)
-        with ui.dialog() as self.dialog, ui.card().classes("dialog"):
-            self.title = ui.label().classes("dialog-title")
+        with titled() as (self.dialog, self.title):
             self.prompt = ui.label().classes("prompt").props("tabindex=0 dir=auto")
             with ui.element("div").classes("dialog-buttons"):
                 ui.button(say("Close"), on_click=self.dialog.close).props("flat no-caps")
