@@ -37,7 +37,7 @@ class Tries:
     def begin(self, account: str, address: str) -> None:
         """Count a try before it is made, so that many at once count too. Raises TooManyTries.
 
-        `account` is the account's id, however its name is spelt; for unknown names the name.
+        `account` is the account's id, however its name is spelt; for unknown names a seal of the name.
         """
         asked: list[tuple[RateLimitItem, tuple[str, ...]]] = [(limit, (account, address)) for limit in TRIES_HERE]
         asked.append((TRIES_ADDRESS, (address,)))

@@ -55,13 +55,12 @@ class Door:
         name = name.strip()
         found = await self._auth.store.users.password_hash(name)
         user, stored = found if found else (None, "")
-        account = user.id if user else name.casefold()[:64]
+        account = user.id if user else self._auth.seal("unknown name", name.casefold())  # it may be a password
         self.tries.begin(account, address)
         try:
             signed_in = await self._whose(user, stored, name, password)
         except SignInFailed:
             self.tries.failed(account, address)
-            # An unknown name may be a password that went into the wrong field.
             logger.info("sign-in refused for {!r} from {}", user.name if user else "an unknown name", address)
             raise
         if not signed_in.second_step:  # else guessing codes would be free for whoever has the password
