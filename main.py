@@ -80,7 +80,7 @@ def serve(desk: Desk) -> None:
     """Answer until a signal comes, or until the engine is broken for good: then end as a failure, with the reason."""
     guard_sockets(desk.auth)
     app.add_middleware(Guard, auth=desk.auth, settings=desk.settings)
-    app.add_middleware(Entry, secure=desk.settings.public_url.startswith("https://"))
+    app.add_middleware(Entry, secure=desk.settings.public_url.startswith("https://"), base=desk.settings.base_path)
     life = Life(desk)
     life.register()
     ui.run(

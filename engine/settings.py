@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
+from urllib.parse import urlsplit
 
 from loguru import logger
 from platformdirs import user_cache_path
@@ -20,11 +21,13 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 PREFIX = "QDESK_"
 
 Seconds = Annotated[float, Field(allow_inf_nan=False)]
-Url = Annotated[
+PublicUrl = Annotated[
     str,
     Field(
-        pattern=r"^(https?://[^\s/]+\S*)?$",
-        json_schema_extra={"allowed": "empty, or an address that begins with http:// or https://"},
+        pattern=r"^(https?://[^\s/?#]+(/[A-Za-z0-9._~-]+)*/?)?$",
+        json_schema_extra={
+            "allowed": "empty, or an address such as https://chat.example.org or https://example.org/chat"
+        },
     ),
 ]
 Urls = Annotated[
@@ -43,8 +46,10 @@ class Settings(BaseSettings):
 
     host: str = Field("127.0.0.1", min_length=1, description="Address to listen on; 0.0.0.0 for every interface.")
     port: int = Field(8080, ge=1, le=65535, description="Port to listen on.")
-    public_url: Url = Field(
-        "", description="Address that people use, when a proxy stands in front; https makes cookies Secure."
+    public_url: PublicUrl = Field(
+        "",
+        description="Address that people use, when a proxy stands in front, with the path if Qdesk stands below one; "
+        "https makes cookies Secure.",
     )
     allowed_hosts: str = Field(
         "",
@@ -150,6 +155,11 @@ class Settings(BaseSettings):
     @property
     def openai_base_urls(self) -> list[str]:
         return [url.strip() for url in self.openai_base_url.split(",")]
+
+    @property
+    def base_path(self) -> str:
+        """The path below which people find everything, "/qdesk" for example; "" where that is the whole site."""
+        return urlsplit(self.public_url).path.rstrip("/")
 
     @property
     def listed_models(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ A form on a page without a session carries a token too: the seal of a random coo
 
 import secrets
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypedDict
 from urllib.parse import quote
 
 from nicegui import app
@@ -14,8 +14,9 @@ from starlette.responses import RedirectResponse, Response
 
 from ui.accounts import name_trouble, password_trouble
 from ui.auth import SignInFailed, TooManyTries
+from ui.base_path import base_of
 from ui.desk import Desk
-from ui.forms import banner, document, field, hidden, notice, read_form
+from ui.forms import banner, document, field, hidden, link, notice, read_form
 from ui.guard import COOKIE, own_path
 from ui.i18n import LANGUAGES, Language, language, preferred
 from ui.invitations import accept, invitation
@@ -27,8 +28,20 @@ if TYPE_CHECKING:
 FORM_COOKIE = "qdesk_form"
 
 
+class _Cookies(TypedDict):
+    """What all cookies of ours are like."""
+
+    path: str
+    httponly: bool
+    samesite: Literal["lax"]
+    secure: bool
+
+
 def register(desk: Desk) -> None:
-    auth, secure = desk.auth, desk.settings.public_url.startswith("https://")
+    auth, base = desk.auth, desk.settings.base_path
+    cookies = _Cookies(
+        path=base or "/", httponly=True, samesite="lax", secure=desk.settings.public_url.startswith("https://")
+    )
 
     def say_to(request: Request) -> Language:
         chosen = request.query_params.get("lang", "")
@@ -44,7 +57,7 @@ def register(desk: Desk) -> None:
         return bool(cookie) and auth.seal.fits("form", cookie, form.get("form_token", ""))
 
     def with_form_cookie(response: Response, cookie: str) -> Response:
-        response.set_cookie(FORM_COOKIE, cookie, path="/", httponly=True, samesite="lax", secure=secure)
+        response.set_cookie(FORM_COOKIE, cookie, **cookies)
         return response
 
     async def signed_in(request: Request, target: str, token: str) -> Response:
@@ -53,7 +66,7 @@ def register(desk: Desk) -> None:
             await auth.sign_out(before.session_id)
         response = RedirectResponse(target, 303)
         lifetime = int(auth.lifetime.total_seconds())
-        response.set_cookie(COOKIE, token, lifetime, path="/", httponly=True, samesite="lax", secure=secure)
+        response.set_cookie(COOKIE, token, lifetime, **cookies)
         return response
 
     def login_page(
@@ -63,7 +76,7 @@ def register(desk: Desk) -> None:
         up = desk.board.now
         above = (banner(up.text, up.level) if up else "") + notice(trouble)
         body = (
-            f'{above}<form method="post" action="/login">{hidden("form_token", token)}{hidden("next", next)}'
+            f'{above}<form method="post" action="{base}/login">{hidden("form_token", token)}{hidden("next", next)}'
             + field(
                 say("Name"), "name", value=name, complete="username", more=f"maxlength=64 {'' if name else 'autofocus'}"
             )
@@ -74,9 +87,9 @@ def register(desk: Desk) -> None:
                 complete="current-password",
                 more=f"maxlength=200 {'autofocus' if name else ''}",
             )
-            + f'<button type="submit">{escape(say("Sign in"))}</button></form>{_languages(say, next)}'
+            + f'<button type="submit">{escape(say("Sign in"))}</button></form>{_languages(base, say, next)}'
         )
-        return with_form_cookie(document(say, say("Sign in"), body, status=status), cookie)
+        return with_form_cookie(document(request, say, say("Sign in"), body, status=status), cookie)
 
     @app.get("/login", include_in_schema=False)
     async def show_login(request: Request) -> Response:
@@ -108,15 +121,15 @@ def register(desk: Desk) -> None:
     def setup_page(request: Request, token: str, *, trouble: str = "", name: str = "", status: int = 200) -> Response:
         say, (cookie, form_token) = say_to(request), sealed(request)
         about = say("This makes the first account, which administers this server.")
-        body = f'<p>{escape(about)}</p>{notice(trouble)}<form method="post" action="/setup">' + account_fields(
+        body = f'<p>{escape(about)}</p>{notice(trouble)}<form method="post" action="{base}/setup">' + account_fields(
             say, form_token, token, name
         )
-        return with_form_cookie(document(say, say("Welcome to Qdesk"), body, status=status), cookie)
+        return with_form_cookie(document(request, say, say("Welcome to Qdesk"), body, status=status), cookie)
 
     def setup_closed(request: Request) -> Response:
         say = say_to(request)
         why = say("This link is not valid (any more). The server prints the newest one as long as there is no account.")
-        return no_way_in(say, why)
+        return no_way_in(request, say, why)
 
     @app.get("/setup", include_in_schema=False)
     async def show_setup(request: Request) -> Response:
@@ -145,14 +158,16 @@ def register(desk: Desk) -> None:
     ) -> Response:
         say, (cookie, form_token) = say_to(request), sealed(request)
         about = say("{name} invites you to Qdesk. Choose how you will sign in.", name=known.invited_by)
-        body = f'<p>{escape(about)}</p>{notice(trouble)}<form method="post" action="/invite">' + account_fields(
+        body = f'<p>{escape(about)}</p>{notice(trouble)}<form method="post" action="{base}/invite">' + account_fields(
             say, form_token, token, known.name or name, fixed=bool(known.name)
         )
-        return with_form_cookie(document(say, say("Welcome to Qdesk"), body, status=status), cookie)
+        return with_form_cookie(document(request, say, say("Welcome to Qdesk"), body, status=status), cookie)
 
     def invite_over(request: Request) -> Response:
         say = say_to(request)
-        return no_way_in(say, say("This invitation was used already, or is too old. Please ask for a new one."))
+        return no_way_in(
+            request, say, say("This invitation was used already, or is too old. Please ask for a new one.")
+        )
 
     @app.get("/invite", include_in_schema=False)
     async def show_invite(request: Request) -> Response:
@@ -191,7 +206,7 @@ def register(desk: Desk) -> None:
         if visitor:
             await auth.sign_out(visitor.session_id)
         response = RedirectResponse("/login", 303)
-        response.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax", secure=secure)
+        response.delete_cookie(COOKIE, **cookies)
         return response
 
 
@@ -199,9 +214,9 @@ def _busy(say: Language) -> str:
     return say("Many people are signing in just now. Please try again.")
 
 
-def _languages(say: Language, next: str) -> str:
+def _languages(base: str, say: Language, next: str) -> str:
     links = [
-        f'<a href="/login?lang={code}&amp;next={escape(quote(next))}" lang="{code}">{name}</a>'
+        f'<a href="{base}/login?lang={code}&amp;next={escape(quote(next))}" lang="{code}">{name}</a>'
         for code, name in LANGUAGES.items()
         if code != say.code
     ]
@@ -223,7 +238,7 @@ def account_fields(say: Language, form_token: str, token: str, name: str, *, fix
     )
 
 
-def no_way_in(say: Language, why: str) -> Response:
+def no_way_in(request: Request, say: Language, why: str) -> Response:
     """What a link shows that makes no account any more."""
-    body = f'{notice(why)}<p><a href="/login">{escape(say("Sign in"))}</a></p>'
-    return document(say, say("Welcome to Qdesk"), body, status=403)
+    body = f"{notice(why)}{link(f'{base_of(request)}/login', say('Sign in'))}"
+    return document(request, say, say("Welcome to Qdesk"), body, status=403)
