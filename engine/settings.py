@@ -64,6 +64,13 @@ class Settings(BaseSettings):
         SecretStr(""), description="Makes the account `admin` on the first start; empty prints a set-up link instead."
     )
     api_key: SecretStr = Field(SecretStr(""), description="A fixed key for programs; empty is none.")
+    heartbeat_s: Seconds = Field(
+        5,
+        ge=0.1,
+        le=60,
+        description="Several processes on one PostgreSQL: seconds between signs of life; one that gives none for three "
+        "of them is taken for dead.",
+    )
     retention_days: int = Field(
         0, ge=0, le=36_500, description="Days after which a logged exchange is deleted; 0 keeps all."
     )
@@ -155,6 +162,11 @@ class Settings(BaseSettings):
     @property
     def openai_base_urls(self) -> list[str]:
         return [url.strip() for url in self.openai_base_url.split(",")]
+
+    @property
+    def shares_database(self) -> bool:
+        """Whether other processes may work on the same database: each engine inside Qdesk needs one of its own."""
+        return self.backend != "qwen2" and self.database_url.startswith("postgresql")
 
     @property
     def base_path(self) -> str:

@@ -73,7 +73,7 @@ class Switching:
         for seconds in (service.settings.drain_s, LETTING_GO_S):
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
-                    while service.gate.running:
+                    while service.places.own()[0]:
                         service.left.clear()
                         await service.left.wait()
             for job in service.running:

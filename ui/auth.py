@@ -25,6 +25,7 @@ from starlette.types import Scope
 
 from engine.settings import Settings
 from ui.access import HOLDERS, Right
+from ui.bus import Bus
 from ui.keys import Keys
 from ui.passwords import Passwords, TooManyHashes
 from ui.people import Caller as Caller
@@ -62,18 +63,18 @@ class _Live:
 class Auth:
     lifetime = LIFETIME
 
-    def __init__(self, store: "Store", settings: Settings) -> None:
+    def __init__(self, store: "Store", settings: Settings, seal: Seal | None = None, bus: Bus | None = None) -> None:
         self.store = store
-        self.seal: Seal = open_seal(settings)
+        self.seal = seal or open_seal(settings)
         self.passwords = Passwords()
         self.keys = Keys(store, self.seal, settings.api_key.get_secret_value())
         self.on_disabled: Callable[[str], None] = lambda user_id: None  # told of every account that is found disabled
-        self.setup = Setup(store, self.passwords)
+        self.setup = Setup(store, self.passwords, self.seal)
         self._live: dict[str, _Live] = {}  # by session id
         self._ids: dict[str, str] = {}  # token hash -> session id
         self._watchers: dict[str, set[tuple[Right, Callable[[], None]]]] = {}  # by session id
         self._revocations = 0  # counts them, so that a look-up that was under way meanwhile is made again
-        self._tries = Tries()
+        self._tries = Tries(bus or Bus())
         self._tasks: set[asyncio.Task[None]] = set()
 
     # --- signing in and out ---
@@ -83,7 +84,7 @@ class Auth:
         name = name.strip()
         found = await self.store.users.password_hash(name)
         user, stored = found if found else (None, None)
-        account = user.id if user else name.casefold()[:64]
+        account = user.id if user else self.seal("unknown name", name.casefold())
         self._tries.begin(account, address)
         try:
             fits = await self.passwords.verify(stored, password)

@@ -20,6 +20,7 @@ from engine.settings import Settings
 from engine.types import Status
 from ui.api.access import DISABLED
 from ui.banner import apply_stored_banner
+from ui.cluster import join_in
 from ui.desk import Desk
 from ui.limits import apply_stored_limits
 from ui.retention import SteadyDays, retain
@@ -63,6 +64,7 @@ class Life:
         background_tasks.create(self.desk.auth.keep_true(), name="sessions")
         background_tasks.create(self._retain(), name="retention")
         background_tasks.create(self._keep_minutes(), name="samples")
+        join_in(self.desk)
         await self.desk.monitor.start()
         self.desk.service.on_loaded = self._watch
         await self.desk.service.start()
