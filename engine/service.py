@@ -51,12 +51,10 @@ class ChatService:
         self._recording = Recording(recorder, goes_on=not self._must_log)
         self.intake = Intake(settings, backend, recorder)
         self.places = places or Places()
-        self.places.let_in = self._let_in
-        self.gate = self.places.gate
-        self.gate.limits = Limits(
+        self.places.let_in, self.gate = self._let_in, self.places.gate
+        self._wished = self.gate.limits = Limits(  # before this backend's capacity
             settings.max_concurrent_requests, settings.max_waiting_requests, settings.max_requests_per_user
         )
-        self._wished = self.gate.limits  # before this backend's capacity
         self.spare = SpareTime(backend, self.gate)
         self.switching = Switching(self, make)
         self.max_new_tokens = settings.max_new_tokens
@@ -110,10 +108,6 @@ class ChatService:
     def use(self, backend: Backend) -> None:
         """Let another backend answer from now on; `load` starts it."""
         self.backend = self.intake.backend = self.spare.backend = backend
-
-    def hold(self, held: bool) -> None:
-        """Let nobody run who does not run yet, or everybody as before."""
-        self.places.hold(held)
 
     async def stop(self) -> None:
         """Refuse what is new, let answers finish for `drain_s`, end the rest, and free the backend."""

@@ -7,6 +7,7 @@ the database's. What is told is told by NOTIFY; a process that was cut off hears
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -48,6 +49,7 @@ class Cluster:
         self._engine = sa.create_engine(database.url, pool_size=1, max_overflow=0, pool_pre_ping=True)
         # Of its own: while the places are locked by another process, exchanges are written all the same.
         self._writer = Writer(self._engine)
+        self._lived_s = time.monotonic()  # when the last sign of life was given
         self._closing = threading.Event()
         self._listener: threading.Thread | None = None
 
@@ -102,13 +104,19 @@ class Cluster:
         return self.members
 
     def _live(self, session: Session) -> int:
-        """Be seen, forget the dead, and end what they left. How much was that?"""
+        """Be seen, forget the dead, and end what they left. How much was that?
+
+        Whoever could give no sign itself, because the database was away, takes nobody else for dead at once.
+        """
+        dead_s, before_s = self.heartbeat_s * DEAD_AFTER, self._lived_s
+        self._lived_s = time.monotonic()
         seen = sa.update(ProcessRow).where(col(ProcessRow.id) == self.process).values(seen_at=_NOW)
         if session.exec(seen).rowcount == 0:  # the first time, or others took us for dead
             row = {"id": self.process, "name": self._joining.name, "secret": self._joining.secret}
             session.exec(sa.insert(ProcessRow).values(**row, started_at=_NOW, seen_at=_NOW))
-        dead_s = timedelta(seconds=self.heartbeat_s * DEAD_AFTER)
-        session.exec(sa.delete(ProcessRow).where(col(ProcessRow.seen_at) < _NOW - dead_s))
+        if self._lived_s - before_s <= dead_s:
+            dead = col(ProcessRow.seen_at) < _NOW - timedelta(seconds=dead_s)
+            session.exec(sa.delete(ProcessRow).where(dead))
         left = (
             sa.update(ExchangeTable)
             .where(col(ExchangeTable.status).in_(UNFINISHED))

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+import sqlalchemy as sa
 
 from engine.errors import QueueFull, UserLimit
 from engine.gate import Limits, Ticket
@@ -196,3 +197,18 @@ async def test_a_first_account_is_offered_by_one_link_for_all(two: tuple[Process
     assert words[0] == words[1]
     assert await one.store.options.once("setup", "newer", lambda _: False) == "newer"
     assert await other.store.options.get("setup") == "newer"
+
+
+async def test_a_database_that_was_away_loses_nobody(url: str, two: tuple[Process, Process]) -> None:
+    one, other = two
+    ticket = await one.places.enter("ada")
+    one.told.clear()
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    with engine.begin() as connection:
+        connection.execute(
+            sa.text("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()")
+        )
+    await one.until(lambda: ("all", "") in one.told)  # it listens again
+    assert len(await other.cluster.beat()) == 2  # and whoever was cut off takes nobody for dead
+    one.places.leave(ticket)
+    await other.until(lambda: other.places.gate.depth == 0)
