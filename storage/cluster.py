@@ -18,7 +18,7 @@ from loguru import logger
 from sqlmodel import Session, col
 
 from engine.types import Status, new_id
-from storage.claim import claim
+from storage.claim import KEEPALIVE, claim
 from storage.database import CHANNEL, Database, notify
 from storage.errors import StorageError
 from storage.joining import Joining, Member
@@ -29,13 +29,14 @@ from storage.writer import Writer
 DEAD_AFTER = 3  # signs of life that are missing
 LOOK_S = 0.5  # how soon a listener notices that it is to end
 AGAIN_S = 1.0  # between two tries to listen again
+IMPATIENT = {"options": f"{KEEPALIVE} -c idle_in_transaction_session_timeout=10s"}  # with who stands still
 LONGEST = 7000  # bytes that can be told at once; PostgreSQL takes 8,000
 
 Hear = Callable[[str, str], None]  # a topic and a text; called on the listener's thread
 Change = Callable[[str, float], str]
 Written = tuple[str, float]
 
-_PLACES = Base.metadata.tables["places"]
+_PLACES, _PROCESSES = Base.metadata.tables["places"], Base.metadata.tables["processes"]
 _NOW = sa.func.clock_timestamp()
 
 
@@ -46,7 +47,9 @@ class Cluster:
         self.members: list[Member] = []  # as of the last sign of life, this one included; by their start
         self._database, self._joining = database, joining
         self._connection: psycopg.Connection[Any] | None = claim(database.url, alone=False)
-        self._engine = sa.create_engine(database.url, pool_size=1, max_overflow=0, pool_pre_ping=True)
+        self._engine = sa.create_engine(
+            database.url, pool_size=1, max_overflow=0, pool_pre_ping=True, hide_parameters=True, connect_args=IMPATIENT
+        )
         # Of its own: while the places are locked by another process, exchanges are written all the same.
         self._writer = Writer(self._engine)
         self._lived_s = time.monotonic()  # when the last sign of life was given
@@ -97,10 +100,11 @@ class Cluster:
             interrupted = self._live(session)
             if interrupted:
                 logger.warning("{} exchanges were interrupted: the process that answered them is gone", interrupted)
-            rows = sa.select(ProcessRow.__table__).order_by(col(ProcessRow.started_at), col(ProcessRow.id))  # type: ignore[attr-defined]  # SQLModel does not say that tables have it
+            rows = sa.select(_PROCESSES).order_by(_PROCESSES.c.started_at, _PROCESSES.c.id)
             return [Member(row.id, row.name, row.started_at) for row in session.connection().execute(rows)]
 
         self.members = await self._writer.submit(work)
+        self._lived_s = time.monotonic()
         return self.members
 
     def _live(self, session: Session) -> int:
@@ -108,13 +112,12 @@ class Cluster:
 
         Whoever could give no sign itself, because the database was away, takes nobody else for dead at once.
         """
-        dead_s, before_s = self.heartbeat_s * DEAD_AFTER, self._lived_s
-        self._lived_s = time.monotonic()
+        dead_s = self.heartbeat_s * DEAD_AFTER
         seen = sa.update(ProcessRow).where(col(ProcessRow.id) == self.process).values(seen_at=_NOW)
         if session.exec(seen).rowcount == 0:  # the first time, or others took us for dead
             row = {"id": self.process, "name": self._joining.name, "secret": self._joining.secret}
             session.exec(sa.insert(ProcessRow).values(**row, started_at=_NOW, seen_at=_NOW))
-        if self._lived_s - before_s <= dead_s:
+        if time.monotonic() - self._lived_s <= dead_s:
             dead = col(ProcessRow.seen_at) < _NOW - timedelta(seconds=dead_s)
             session.exec(sa.delete(ProcessRow).where(dead))
         left = (

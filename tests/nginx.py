@@ -20,7 +20,19 @@ def site_of(*servers: RunningServer, folder: Path, port: int, below: str = "") -
     """The site before these servers, at https://127.0.0.1:`port`; below this path there, if any."""
     certificate, key = folder / "cert.pem", folder / "key.pem"
     subject = ["-subj", "/CN=127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", *subject]
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-days",
+        "1",
+        *subject,
+    ]
     subprocess.run(command, check=True, capture_output=True)
     site = SITE.read_text(encoding="utf-8")
     addresses = [f"server {server.url.removeprefix('http://')};" for server in servers]

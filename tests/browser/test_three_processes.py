@@ -117,6 +117,17 @@ def test_a_persons_limit_is_kept_over_all_of_them(house: House) -> None:
     assert [one["status"] for one in told] == ["ready"] * 3
 
 
+def test_a_request_is_cancelled_by_whichever_process_is_asked(house: House) -> None:
+    one, two, _ = house.servers
+    with asking(one, "ada") as answer:
+        id = answer.headers["x-request-id"]
+        eventually(lambda: house.status_of(id) == "running")
+        url = f"{two.url}/v1/requests/{id}/cancel"
+        assert httpx.post(url, headers=bearer(key_of("bob"))).status_code == 404
+        told = httpx.post(url, headers=bearer(key_of("ada")), timeout=60).json()
+    assert (told["status"], house.status_of(id)) == ("cancelled", "cancelled")
+
+
 def test_signing_out_and_wrong_passwords_hold_everywhere(house: House) -> None:
     one, two, three = house.servers
     cookie = {"Cookie": cookies_of(signed_in(one, "ada"))}

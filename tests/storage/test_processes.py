@@ -12,7 +12,7 @@ from engine.gate import Limits, Ticket
 from engine.shared_places import SharedPlaces
 from engine.types import Status
 from storage import Store
-from storage.cluster import Cluster
+from storage.cluster import DEAD_AFTER, Cluster
 from storage.errors import StorageError
 from storage.joining import Joining
 from tests import postgresql
@@ -189,6 +189,35 @@ async def test_the_dead_hold_no_places_and_the_living_get_theirs_back(two: tuple
     await other.until(lambda: other.places.gate.depth == 1)
 
 
+async def test_one_that_holds_lets_nobody_in_anywhere_until_it_lets_go_or_dies(two: tuple[Process, Process]) -> None:
+    one, other = two
+    for process in two:
+        process.places.change(Limits(concurrent=5, waiting=10, per_person=5))
+    one.places.hold(True)
+    await other.until(lambda: other.places.gate.held)
+    waits = await other.places.enter("ada")
+    assert waits.admitted_at is None
+    one.places.hold(False)
+    await other.until(lambda: waits.admitted_at is not None)
+    one.places.hold(True)
+    await other.until(lambda: other.places.gate.held)
+    other.places.keep_only({other.cluster.process})
+    await other.until(lambda: not other.places.gate.held)
+
+
+async def test_whoever_is_moved_to_the_front_is_next_in_the_whole_house(two: tuple[Process, Process]) -> None:
+    one, other = two
+    for process in two:
+        process.places.change(Limits(concurrent=1, waiting=10, per_person=5))
+    running = await one.places.enter("ada")
+    first, last = await one.places.enter("bob"), await other.places.enter("eve")
+    other.places.move_to_front(last)
+    await one.until(lambda: next(one.places.gate.order()).person == "eve")
+    one.places.leave(running)
+    await other.until(lambda: last.admitted_at is not None)
+    assert first.admitted_at is None
+
+
 async def test_a_first_account_is_offered_by_one_link_for_all(two: tuple[Process, Process]) -> None:
     one, other = two
     words = await asyncio.gather(
@@ -209,6 +238,7 @@ async def test_a_database_that_was_away_loses_nobody(url: str, two: tuple[Proces
             sa.text("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()")
         )
     await one.until(lambda: ("all", "") in one.told)  # it listens again
-    assert len(await other.cluster.beat()) == 2  # and whoever was cut off takes nobody for dead
+    await asyncio.sleep(BEAT_S * (DEAD_AFTER + 1))  # so long nobody could give a sign of life
+    assert len(await other.cluster.beat()) == 2  # whoever was cut off itself takes nobody for dead at once
     one.places.leave(ticket)
     await other.until(lambda: other.places.gate.depth == 0)

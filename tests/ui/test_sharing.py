@@ -112,7 +112,6 @@ async def test_a_session_that_ends_in_one_ends_in_all_and_pages_are_told(two: tu
 
 
 async def test_wrong_passwords_and_calls_count_over_all_processes(two: tuple[Desk, Desk]) -> None:
-    one, other = two
     for number in range(5):
         with pytest.raises(SignInFailed):
             await two[number % 2].auth.sign_in("nobody", "wrong", agent="", address="10.0.0.1")
@@ -131,7 +130,7 @@ async def test_wrong_passwords_and_calls_count_over_all_processes(two: tuple[Des
             while not await refused(each):
                 pass
 
-    ada = await one.store.users.create("ada", "hash", "staff")
+    ada = await two[0].store.users.create("ada", "hash", "staff")
     caller, rates = Caller(ada), [RateLimit("2/minute", each.bus) for each in two]
     rates[0].take(caller)
     rates[1].take(caller)
