@@ -97,6 +97,14 @@ async def test_one_that_needs_the_database_alone_is_refused_and_refuses(url: str
         Process(url, "one:8080")
 
 
+async def test_three_that_start_at_once_on_an_empty_database_make_it_once() -> None:
+    empty = postgresql.new_database()
+    started = await asyncio.gather(*(asyncio.to_thread(Process, empty, f"{name}:8080") for name in "abc"))
+    assert len(await started[0].cluster.beat()) == 3
+    for process in started:
+        await asyncio.to_thread(process.store.close)
+
+
 async def test_what_the_dead_left_is_interrupted_and_nothing_else(two: tuple[Process, Process]) -> None:
     one, other = two
     running, waiting, theirs = (

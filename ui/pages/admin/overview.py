@@ -41,7 +41,7 @@ class Overview:
 
     def _show(self, sample: Sample) -> None:
         say, service = self.say, self.desk.service
-        self.now.show(now(say, sample, service))
+        self.now.show(now(say, self.processes.together(sample), service))
         self.processes.show()
         self.requests.show()
         self.figures.show(last_minutes(say, self.desk.monitor.figures()))

@@ -3,10 +3,12 @@
 The rest of the page is about the process that has made it: its requests, its speed, its machine.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nicegui import ui
 
+from engine.monitor import Sample
 from engine.shared_places import SharedPlaces
 from ui.components.figures import Figures, Tile
 from ui.i18n import Language
@@ -32,12 +34,21 @@ class Processes:
         self.show()
 
     def show(self) -> None:
-        several = self._cluster is not None and self._places is not None and len(self._cluster.members) > 1
-        self._section.visible = several
-        if several and self._cluster and self._places:
-            self._figures.show(
-                tiles(self._say, self._cluster.members, self._places.by_process(), self._cluster.process)
-            )
+        cluster, places = self._cluster, self._places
+        self._section.visible = self._several
+        if cluster and places:
+            self._figures.show(tiles(self._say, cluster.members, places.by_process(), cluster.process))
+
+    def together(self, sample: Sample) -> Sample:
+        """The sample with what runs and waits in all processes: the limits beside it are for all of them."""
+        if self._places is None or not self._several:
+            return sample
+        gate = self._places.gate
+        return replace(sample, running=len(gate.running), waiting=gate.waiting)
+
+    @property
+    def _several(self) -> bool:
+        return self._cluster is not None and len(self._cluster.members) > 1
 
 
 def tiles(
