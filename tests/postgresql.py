@@ -10,20 +10,22 @@ import atexit
 import itertools
 import os
 import pwd
-import shutil
 import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
 from storage import Store
+from tests.server import eventually
 
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
 RUNS_AS = "postgres"  # it refuses to run as root
 MISSING = "No PostgreSQL is found; on Debian: apt-get install postgresql"
 HASTY = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "listen_addresses=", "max_connections=200")
+KEEPER = '"$@" & read -r _; kill -QUIT $!; wait; rm -rf "$0"'  # ends it when nobody holds the other end of its input
 _numbers = itertools.count()
 
 
@@ -52,18 +54,34 @@ def _template() -> str:
 
 @cache
 def _server() -> sa.Engine:
-    """Connections to the server, which is started with the first and ends with the tests."""
+    """Connections to the server, which is started with the first and ends with the tests, also when they are killed."""
     folder = _folder()
+    made = subprocess.run(
+        [PROGRAMS[0] / "initdb", "-D", folder / "data", "-U", RUNS_AS, "-A", "trust", "-E", "UTF8", "--no-sync"],
+        **_as_its_own_user(),
+    )
+    assert made.returncode == 0, f"initdb ended with {made.returncode}"
     options = [part for option in (*HASTY, f"unix_socket_directories={folder}") for part in ("-c", option)]
-    _run("initdb", "-D", str(folder / "data"), "-U", RUNS_AS, "-A", "trust", "-E", "UTF8", "--no-sync")
-    _run("pg_ctl", "-D", str(folder / "data"), "-l", str(folder / "log"), "-w", "-o", " ".join(options), "start")
-    atexit.register(_end, folder)
-    return sa.create_engine(_url("postgres"), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+    command = ["sh", "-c", KEEPER, str(folder), str(PROGRAMS[0] / "postgres"), "-D", str(folder / "data"), *options]
+    keeper = subprocess.Popen(command, stdin=subprocess.PIPE, **_as_its_own_user())
+    atexit.register(_end, keeper)
+    server = sa.create_engine(_url("postgres"), isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+    eventually(lambda: _answers(server))
+    return server
 
 
-def _end(folder: Path) -> None:
-    _run("pg_ctl", "-D", str(folder / "data"), "-m", "immediate", "stop")
-    shutil.rmtree(folder)
+def _answers(server: sa.Engine) -> bool:
+    try:
+        server.connect().close()
+    except sa.exc.OperationalError:
+        return False
+    return True
+
+
+def _end(keeper: "subprocess.Popen[bytes]") -> None:
+    assert keeper.stdin
+    keeper.stdin.close()
+    keeper.wait()
 
 
 @cache
@@ -79,15 +97,6 @@ def _url(database: str) -> str:
     return f"postgresql+psycopg://{RUNS_AS}@/{database}?host={_folder()}"
 
 
-def _run(program: str, *arguments: str) -> None:
-    account = RUNS_AS if os.getuid() == 0 else None
-    done = subprocess.run(  # its output goes to no pipe: the server would hold that open
-        [str(PROGRAMS[0] / program), *arguments],
-        cwd="/",
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        user=account,
-        group=account,
-        extra_groups=[] if account else None,
-    )
-    assert done.returncode == 0, f"{program} ended with {done.returncode}; see {_folder() / 'log'}"
+def _as_its_own_user() -> dict[str, Any]:
+    account = {"user": RUNS_AS, "group": RUNS_AS, "extra_groups": []} if os.getuid() == 0 else {}
+    return {"cwd": "/", "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **account}
