@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import signal
+import socket
 import sys
 
 for number in (signal.SIGINT, signal.SIGTERM):  # until the server runs there is nothing to finish
@@ -18,19 +19,24 @@ for name in ("aiohttp", "requests"):
 
 from engine.backends import create_backend
 from engine.monitor import Monitor
+from engine.places import Places
 from engine.service import ChatService
 from engine.settings import Settings, load
+from engine.shared_places import SharedPlaces
 from storage import Store
 from storage.errors import StorageError
+from storage.joining import Joining
 from ui.access import without_rule
 from ui.api.all import register as register_api
 from ui.auth import Auth
+from ui.bus import Bus
 from ui.connections import serving
 from ui.desk import Desk
 from ui.entry import Entry
 from ui.guard import Guard
 from ui.logs import log_in_one_place
 from ui.pages import account, admin, chat, login, review
+from ui.seal import Seal, open_seal
 from ui.serving import Life, prepare
 from ui.sockets import guard_sockets
 from ui.starting import NO_OTEL, check_address, data_folder
@@ -45,9 +51,12 @@ SHUTDOWN_S = 5  # for connections that are still open when every answer has ende
 def build(settings: Settings) -> Desk:
     """Join the parts: the store opens, the service is ready to load its model, the faces are registered."""
     store = Store(settings.sqlalchemy_url, goes_on=settings.on_log_failure == "warn")
-    store.open()
-    service = ChatService(settings, create_backend(settings), store.exchanges)
-    desk = Desk(settings, service, store, Auth(store, settings), Monitor(service))
+    seal = open_seal(settings)
+    store.open(joining=joining(settings, seal))
+    places = SharedPlaces(store.cluster) if store.cluster else Places()
+    service = ChatService(settings, create_backend(settings), store.exchanges, places=places)
+    bus = Bus(store.cluster.tell if store.cluster else None)
+    desk = Desk(settings, service, store, Auth(store, settings, seal, bus), Monitor(service), bus)
     app.add_static_files("/static", STATIC, max_cache_age=365 * 24 * 3600)
     for page in (login, account, chat, review, admin):
         page.register(desk)
@@ -55,6 +64,13 @@ def build(settings: Settings) -> Desk:
     if unknown := without_rule(app.routes):
         sys.exit(f"No rule says who may use {', '.join(unknown)}; ui/access.py is the place for it.")
     return desk
+
+
+def joining(settings: Settings, seal: Seal) -> Joining | None:
+    """What this process brings along where it may be one of several on the same database."""
+    if not settings.shares_database:
+        return None
+    return Joining(f"{socket.gethostname()}:{settings.port}", seal("process", "the same secret"), settings.heartbeat_s)
 
 
 def main() -> None:
@@ -68,7 +84,7 @@ def main() -> None:
             from ui.console.commands import run  # a server does without, and starts the sooner
 
             sys.exit(run(arguments, settings, Store(settings.sqlalchemy_url)))
-        with data_folder(settings.data_dir):
+        with data_folder(settings.data_dir, shared=settings.shares_database):
             check_address(settings.host, settings.port)
             desk = build(settings)
             asyncio.run(prepare(desk))
@@ -83,7 +99,7 @@ def serve(desk: Desk) -> None:
     app.add_middleware(Guard, auth=desk.auth, settings=desk.settings)
     if desk.settings.otlp_endpoint:
         trace(desk)
-    app.add_middleware(Entry, secure=desk.settings.public_url.startswith("https://"))
+    app.add_middleware(Entry, secure=desk.settings.public_url.startswith("https://"), base=desk.settings.base_path)
     app.storage.max_tab_storage_age = TAB_S
     life = Life(desk)
     life.register()

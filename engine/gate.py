@@ -10,7 +10,7 @@ thread-safe (the event loop owns it). Tested with a simulated clock in tests/eng
 
 import heapq
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from engine.errors import QueueFull, UserLimit
@@ -48,6 +48,7 @@ class Gate:
     own_limits: dict[str, int] = field(default_factory=dict)  # of persons for whom per_person does not hold
     duration_s: float | None = None  # moving average of how long a request runs; None until one has ended
     held: bool = False  # nobody is let in: who comes waits
+    make: Callable[[str | None, float], Ticket] = Ticket  # from who comes, and when
 
     @property
     def waiting(self) -> int:
@@ -80,7 +81,7 @@ class Gate:
     def enter(self, person: str | None, now: float) -> Ticket:
         """Take a place, running if one is free, else waiting. Raises as `check`."""
         self.check(person, now)
-        ticket = Ticket(person, now)
+        ticket = self.make(person, now)
         self.lines.setdefault(ticket.line, deque()).append(ticket)
         self._admit(now)
         return ticket

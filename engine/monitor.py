@@ -127,6 +127,7 @@ class Monitor:
     def sample(self, lag_s: float = 0.0) -> None:
         """Take a sample and tell the watchers. What fails in one of them is logged and hurts no other."""
         service, before = self.service, self.samples[-1] if self.samples else None
+        running, waiting = service.places.own()
         at = datetime.now(UTC)
         going_on = (job.completion_tokens for job in service.jobs.values() if job.finished_s is None)
         tokens = service.generated_tokens + sum(going_on)
@@ -134,8 +135,8 @@ class Monitor:
         seconds, self._sampled_s = (now_s - self._sampled_s) if before else 0.0, now_s
         sample = Sample(
             at=at,
-            running=len(service.gate.running),
-            waiting=service.gate.waiting,
+            running=running,
+            waiting=waiting,
             tokens=tokens,
             tokens_per_s=max(0, tokens - before.tokens) / seconds if before and seconds > 0 else 0.0,
             refused=dict(service.refused),

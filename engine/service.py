@@ -20,9 +20,10 @@ from engine.backends import Backend, create_backend
 from engine.endings import how_it_ended
 from engine.errors import BackendFailed, EngineError, InvalidRequest, NotReady
 from engine.fitting import fitted
-from engine.gate import Gate, Limits, Ticket
+from engine.gate import Limits, Ticket
 from engine.intake import Intake, State
 from engine.job import Job, Outcome
+from engine.places import Places
 from engine.progress import console
 from engine.recording import Recorder, Recording
 from engine.settings import Settings
@@ -43,15 +44,17 @@ class ChatService:
         backend: Backend,
         recorder: Recorder,
         make: Callable[[Settings], Backend] = create_backend,
+        places: Places | None = None,
     ) -> None:
         self.settings, self.backend, self.recorder = settings, backend, recorder
         self._must_log = settings.on_log_failure == "refuse"
         self._recording = Recording(recorder, goes_on=not self._must_log)
         self.intake = Intake(settings, backend, recorder)
-        self.gate = Gate(
-            Limits(settings.max_concurrent_requests, settings.max_waiting_requests, settings.max_requests_per_user)
+        self.places = places or Places()
+        self.places.let_in, self.gate = self._let_in, self.places.gate
+        self._wished = self.gate.limits = Limits(  # before this backend's capacity
+            settings.max_concurrent_requests, settings.max_waiting_requests, settings.max_requests_per_user
         )
-        self._wished = self.gate.limits  # before this backend's capacity
         self.spare = SpareTime(backend, self.gate)
         self.switching = Switching(self, make)
         self.max_new_tokens = settings.max_new_tokens
@@ -107,10 +110,6 @@ class ChatService:
         """Let another backend answer from now on; `load` starts it."""
         self.backend = self.intake.backend = self.spare.backend = backend
 
-    def hold(self, held: bool) -> None:
-        """Let nobody run who does not run yet, or everybody as before."""
-        self._let_in(self.gate.hold(held, time.monotonic()))
-
     async def stop(self) -> None:
         """Refuse what is new, let answers finish for `drain_s`, end the rest, and free the backend."""
         self.intake.close()
@@ -150,7 +149,7 @@ class ChatService:
         try:
             for request in requests:
                 self._check(request)
-                tickets.append(self.gate.enter(request.person, time.monotonic()))
+                tickets.append(await self.places.enter(request.person))
             await self.spare.give_way()
             backend = self.backend
             fit = [await fitted(request, backend, self.max_new_tokens) for request in requests]
@@ -192,15 +191,14 @@ class ChatService:
         ticket = next((ticket for ticket, known in self._tickets.items() if known is job), None)
         if ticket is None or ticket.admitted_at is not None:
             return False
-        self.gate.move_to_front(ticket)
-        self._let_in([])
+        self.places.move_to_front(ticket)
         return True
 
     def change_limits(self, limits: Limits) -> None:
         """Set other limits at once. Nobody who is inside is put out."""
         self._wished = limits
         limits = replace(limits, concurrent=min(limits.concurrent, self.backend.capacity or limits.concurrent))
-        self._let_in(self.gate.change(limits, time.monotonic()))
+        self.places.change(limits)
 
     # --- one job's way ---
 
@@ -247,7 +245,7 @@ class ChatService:
     def _ended(self, job: Job, ticket: Ticket, task: asyncio.Task[None]) -> None:
         status, error = how_it_ended(job, task, self._endings.get(job.id), self.settings.request_timeout_s)
         if status is Status.DONE and ticket.admitted_at is not None:
-            self.gate.measure(time.monotonic() - ticket.admitted_at)
+            self.places.measure(time.monotonic() - ticket.admitted_at)
         self._leave(ticket)
         exchange = job.finish(status, error)
         for by_job in (self._tasks, self._endings, self._admitted, self._asked):
@@ -272,7 +270,7 @@ class ChatService:
 
     def _leave(self, ticket: Ticket) -> None:
         self._tickets.pop(ticket, None)
-        self._let_in(self.gate.leave(ticket, time.monotonic()))
+        self.places.leave(ticket)
         self.left.set()
 
     def _let_in(self, admitted: list[Ticket]) -> None:

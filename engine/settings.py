@@ -9,7 +9,8 @@ import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
+from urllib.parse import urlsplit
 
 from loguru import logger
 from platformdirs import user_cache_path
@@ -18,14 +19,26 @@ from pydantic.fields import FieldInfo
 
 from engine.sign_in_settings import PREFIX, Seconds, SignInSettings, Url, Urls
 
+PublicUrl = Annotated[
+    str,
+    Field(
+        pattern=r"^(https?://[^\s/?#]+(/[A-Za-z0-9._~-]+)*/?)?$",
+        json_schema_extra={
+            "allowed": "empty, or an address such as https://chat.example.org or https://example.org/chat"
+        },
+    ),
+]
+
 
 class Settings(SignInSettings):
     """What the operator can choose. Raises pydantic.ValidationError; `load()` turns that into a sentence."""
 
     host: str = Field("127.0.0.1", min_length=1, description="Address to listen on; 0.0.0.0 for every interface.")
     port: int = Field(8080, ge=1, le=65535, description="Port to listen on.")
-    public_url: Url = Field(
-        "", description="Address that people use, when a proxy stands in front; https makes cookies Secure."
+    public_url: PublicUrl = Field(
+        "",
+        description="Address that people use, when a proxy stands in front, with the path if Qdesk stands below one; "
+        "https makes cookies Secure.",
     )
     allowed_hosts: str = Field(
         "",
@@ -40,6 +53,13 @@ class Settings(SignInSettings):
         SecretStr(""), description="Makes the account `admin` on the first start; empty prints a set-up link instead."
     )
     api_key: SecretStr = Field(SecretStr(""), description="A fixed key for programs; empty is none.")
+    heartbeat_s: Seconds = Field(
+        5,
+        ge=0.1,
+        le=60,
+        description="Several processes on one PostgreSQL: seconds between signs of life; one that gives none for three "
+        "of them is taken for dead.",
+    )
     retention_days: int = Field(
         0, ge=0, le=36_500, description="Days after which a logged exchange is deleted; 0 keeps all."
     )
@@ -134,6 +154,16 @@ class Settings(SignInSettings):
     @property
     def openai_base_urls(self) -> list[str]:
         return [url.strip() for url in self.openai_base_url.split(",")]
+
+    @property
+    def shares_database(self) -> bool:
+        """Whether other processes may work on the same database: each engine inside Qdesk needs one of its own."""
+        return self.backend != "qwen2" and self.database_url.startswith("postgresql")
+
+    @property
+    def base_path(self) -> str:
+        """The path below which people find everything, "/qdesk" for example; "" where that is the whole site."""
+        return urlsplit(self.public_url).path.rstrip("/")
 
     @property
     def listed_models(self) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ Holds no text and no names. Knows nothing of the service (engine/history.py make
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from engine.sketch import Sketch, merged
@@ -62,6 +62,32 @@ def joined(spans: Sequence[Span]) -> Span:
         memory=peak(lambda span: span.memory),
         gpu=mean(lambda span: span.gpu),
         gpu_memory=peak(lambda span: span.gpu_memory),
+    )
+
+
+def side_by_side(spans: Sequence[Span]) -> list[Span]:
+    """Ascending spans of several processes as those of one: what lies beside one another in time is added up."""
+    together: list[Span] = []
+    for span in spans:
+        last = together[-1] if together else None
+        if last and span.at < last.at + timedelta(seconds=last.seconds / 2):
+            together[-1] = _sum(last, span)
+        else:
+            together.append(span)
+    return together
+
+
+def _sum(one: Span, other: Span) -> Span:
+    """Both at the same time. Memory is that of both processes; what a machine has, they may share."""
+    as_one = joined([one, other])
+    return replace(
+        as_one,
+        seconds=max(one.seconds, other.seconds),
+        running=one.running + other.running,
+        running_peak=one.running_peak + other.running_peak,
+        waiting=one.waiting + other.waiting,
+        waiting_peak=one.waiting_peak + other.waiting_peak,
+        memory=(one.memory or 0) + (other.memory or 0) or None,
     )
 
 

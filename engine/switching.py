@@ -44,14 +44,14 @@ class Switching:
         if self.wanted or service.intake.is_loading:
             raise NotReady("A model is being loaded already.", code="model_loading", retry_after_s=5)
         self.wanted, self.step, self.failure = name, "finishing", None
-        service.hold(True)
+        service.places.hold(True)
         self._task = asyncio.create_task(self._switch(name), name=f"load {name}")
         return self._task
 
     def give_up(self) -> None:
         """The server goes down: what waits may still run on the model there is, unless that is gone already."""
         if self.step == "finishing":
-            self._service.hold(False)
+            self._service.places.hold(False)
 
     async def _switch(self, name: str) -> None:
         earlier = self.name
@@ -65,7 +65,7 @@ class Switching:
                     self._service.intake.fail(str(again), again.__cause__)
         finally:
             self.wanted = self.step = ""
-            self._service.hold(False)
+            self._service.places.hold(False)
 
     async def _finish(self) -> None:
         """Let what runs come to its end, or stop it."""
@@ -73,7 +73,7 @@ class Switching:
         for seconds in (service.settings.drain_s, LETTING_GO_S):
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
-                    while service.gate.running:
+                    while service.places.own()[0]:
                         service.left.clear()
                         await service.left.wait()
             for job in service.running:

@@ -52,7 +52,7 @@ class ApiKeys:
     async def revoke(self, id: str, user_id: str) -> bool:
         """Delete a person's key. False: they have no such key."""
         change = sa.delete(ApiKeyRow).where(col(ApiKeyRow.id) == id, col(ApiKeyRow.user_id) == user_id)
-        return await self._database.write(lambda session: session.exec(change).rowcount == 1)
+        return await self._database.write(lambda session: session.exec(change).rowcount == 1, tells="access")
 
     async def seen(self, id: str) -> None:
         change = sa.update(ApiKeyRow).where(col(ApiKeyRow.id) == id).values(last_used_at=datetime.now(UTC))

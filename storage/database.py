@@ -25,6 +25,7 @@ READERS, SEARCHERS = 4, 2  # threads; searches have their own, so that slow ones
 SEARCH_LIMIT_S = 20.0
 LOCK_WAIT_MS = 2000  # SQLite waits this long for another program's lock; then the writer says so and tries again
 MEANWHILE_S = 3.0  # longer than LOCK_WAIT_MS, so that the trouble is known by then
+CHANNEL = "qdesk"  # on which processes on one database hear of each other
 WRITE_PATIENCE_S = 10.0  # a person's change waits this long for a database in trouble, then it is withdrawn
 
 
@@ -40,6 +41,7 @@ class Database:
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="storage-read")
         self._searchers = ThreadPoolExecutor(SEARCHERS, thread_name_prefix="storage-search")
         self.writer = Writer(self._write_engine)
+        self.process = ""  # what this process is called among several on one database (storage/cluster.py)
 
     def start(self, first: Callable[[Session], R]) -> R:
         """Run `first` in a transaction of its own, here and now, and then begin to take work."""
@@ -57,13 +59,23 @@ class Database:
         """The same for work that may look through many rows; raises SearchTooSlow after SEARCH_LIMIT_S seconds."""
         return await asyncio.get_running_loop().run_in_executor(self._searchers, self._search, work)
 
-    async def write(self, work: Work[R]) -> R:
+    async def write(self, work: Work[R], *, tells: str = "") -> R:
         """Run `work` in the writer's next transaction; it is committed when this returns.
+
+        `tells` is the topic of which the other processes hear with the commit, if there are any.
 
         Raises whatever `work` raises, which then has changed nothing, or StorageUnavailable when the database has
         been in trouble for WRITE_PATIENCE_S; the change is then withdrawn.
         """
-        return await self._in_time(self.writer.submit(work))
+        if not (tells and self.process):
+            return await self._in_time(self.writer.submit(work))
+
+        def tell(session: Session) -> R:
+            result = work(session)
+            notify(session, self.process, tells)
+            return result
+
+        return await self._in_time(self.writer.submit(tell))
 
     async def keep(self, work: Work[R]) -> asyncio.Future[R]:
         """The same for what answers cannot do without: the returned future is done, and raises as above.
@@ -119,6 +131,11 @@ class Database:
             _time_limit(session.connection(), SEARCH_LIMIT_S),
         ):
             return work(session)
+
+
+def notify(session: Session, process: str, topic: str, text: str = "") -> None:
+    """Let every process that listens on this PostgreSQL hear of it when this is committed."""
+    session.execute(sa.select(sa.func.pg_notify(CHANNEL, f"{process} {topic} {text}")))
 
 
 @contextmanager

@@ -34,7 +34,8 @@ class Exchanges:
         values, stays as it was first recorded. A snapshot that the database refuses for
         its own sake (an unknown person) fails alone; a full disk or a lock only delays, see `health`.
         """
-        future = self._database.writer.submit(lambda session: _save(session, exchange), key=exchange.id)
+        process = self._database.process
+        future = self._database.writer.submit(lambda session: _save(session, exchange, process), key=exchange.id)
         future.add_done_callback(_log_failure)
         return future
 
@@ -168,12 +169,12 @@ _INSERT = sa.insert(_TABLE)
 _MOVE_ON = sa.update(_TABLE).where(_TABLE.c.id == sa.bindparam("which"))
 
 
-def _save(session: Session, exchange: Exchange) -> None:
+def _save(session: Session, exchange: Exchange, process: str) -> None:
     """These two statements are made once: building one takes longer than running it."""
     values = to_values(exchange)
     connection = session.connection()
     if connection.execute(_MOVE_ON, {"which": exchange.id} | {name: values[name] for name in MOVING}).rowcount == 0:
-        connection.execute(_INSERT, values)
+        connection.execute(_INSERT, values | {"process": process})
 
 
 def _log_failure(future: "asyncio.Future[None]") -> None:

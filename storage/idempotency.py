@@ -20,6 +20,7 @@ class Asked:
 
     body_hash: str
     exchange_ids: tuple[str, ...]
+    created_at: datetime
 
 
 class Idempotency:
@@ -31,18 +32,35 @@ class Idempotency:
             row = session.get(IdempotencyRow, (caller, key))
             if row is None or row.created_at < datetime.now(UTC) - KEPT:
                 return None
-            return Asked(row.body_hash, tuple(json.loads(row.exchange_ids)))
+            return _asked(row)
 
         return await self._database.read(work)
 
-    async def add(self, caller: str, key: str, body_hash: str, exchange_ids: Sequence[str]) -> None:
-        """Remember what was asked under this key, and forget keys that are too old."""
+    async def claim(self, caller: str, key: str, body_hash: str, exchange_ids: Sequence[str]) -> Asked | None:
+        """Remember what is asked under this key, and forget keys that are too old. Returns what was asked before.
+
+        Of several who claim a key at once, one gets None, in whichever process they are.
+        """
         now = datetime.now(UTC)
         ids = json.dumps(list(exchange_ids))
-        row = IdempotencyRow(caller=caller, key=key, body_hash=body_hash, exchange_ids=ids, created_at=now)
+        row = {"caller": caller, "key": key, "body_hash": body_hash, "exchange_ids": ids, "created_at": now}
 
-        def work(session: Session) -> None:
+        def work(session: Session) -> Asked | None:
             session.exec(sa.delete(IdempotencyRow).where(col(IdempotencyRow.created_at) < now - KEPT))
-            session.merge(row)
+            if (before := session.get(IdempotencyRow, (caller, key))) is None:
+                session.exec(sa.insert(IdempotencyRow).values(**row))
+            return _asked(before) if before else None
 
-        await self._database.write(work)
+        try:
+            return await self._database.write(work)
+        except sa.exc.IntegrityError:  # another process was quicker
+            return await self.find(caller, key)
+
+    async def release(self, caller: str, key: str) -> None:
+        """Forget a key under which nothing came to be asked, or of which the log has nothing left."""
+        mine = col(IdempotencyRow.caller) == caller, col(IdempotencyRow.key) == key
+        await self._database.write(lambda session: session.exec(sa.delete(IdempotencyRow).where(*mine)))
+
+
+def _asked(row: IdempotencyRow) -> Asked:
+    return Asked(row.body_hash, tuple(json.loads(row.exchange_ids)), row.created_at)

@@ -11,6 +11,7 @@ from alembic.script import ScriptDirectory
 from storage.errors import StorageError
 
 SCRIPTS = Path(__file__).parent / "migrations"
+MIGRATING = 7_151_000_001  # the name of an advisory lock, anything that no other program uses
 
 
 def migrate(url: sa.URL, revision: str = "head") -> None:
@@ -21,6 +22,8 @@ def migrate(url: sa.URL, revision: str = "head") -> None:
         sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
     try:
         with engine.begin() as connection:
+            if connection.dialect.name == "postgresql":  # several processes may start at once
+                connection.execute(sa.func.pg_advisory_xact_lock(MIGRATING).select())
             _check_ours(connection)
             config = alembic_config()
             config.attributes["connection"] = connection

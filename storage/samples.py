@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlmodel import Session, col
 
 from engine.sketch import read
-from engine.spans import Span
+from engine.spans import Span, side_by_side
 from storage.database import Database
 from storage.models import Base, SampleRow
 
@@ -31,9 +31,13 @@ class Samples:
         await self._database.write(work)
 
     async def since(self, when: datetime) -> list[Span]:
-        """Those that began at `when` or later, the oldest first."""
+        """Those that began at `when` or later, the oldest first; of several processes added up."""
         rows = sa.select(_TABLE).where(_TABLE.c.at >= when).order_by(_TABLE.c.at)
-        return await self._database.search(lambda session: [_span(row) for row in session.connection().execute(rows)])
+
+        def work(session: Session) -> list[Span]:
+            return side_by_side([_span(row) for row in session.connection().execute(rows)])
+
+        return await self._database.search(work)
 
 
 def _values(span: Span) -> dict[str, object]:

@@ -51,10 +51,10 @@ class Sessions:
         await self._write(sa.update(SessionRow).where(col(SessionRow.id) == id).values(last_seen_at=datetime.now(UTC)))
 
     async def end(self, id: str) -> None:
-        await self._write(sa.delete(SessionRow).where(col(SessionRow.id) == id))
+        await self._write(sa.delete(SessionRow).where(col(SessionRow.id) == id), tells="access")
 
     async def end_all(self, user_id: str) -> None:
-        await self._write(sa.delete(SessionRow).where(col(SessionRow.user_id) == user_id))
+        await self._write(sa.delete(SessionRow).where(col(SessionRow.user_id) == user_id), tells="access")
 
     async def list(self, user_id: str) -> SignIns:
         """A person's running sessions, the one used last first."""
@@ -82,8 +82,8 @@ class Sessions:
         )
         return await self._database.read(lambda session: [_session(*found) for found in session.exec(rows)])
 
-    async def _write(self, change: sa.Update | sa.Delete) -> None:
-        await self._database.write(lambda session: session.exec(change))
+    async def _write(self, change: sa.Update | sa.Delete, *, tells: str = "") -> None:
+        await self._database.write(lambda session: session.exec(change), tells=tells)
 
 
 def _session(row: SessionRow, owner: UserRow) -> Session:

@@ -4,6 +4,7 @@
     user = await store.users.create("ada", password_hash, "staff")
     ...
     store.close()                                  # writes what is queued, then closes
+    store.open(joining=Joining(...))               # several processes on one PostgreSQL: storage/cluster.py
 
 Every method that touches the database is async and runs on the writer thread (writes) or a reader thread (reads);
 `exchanges.record` alone is a plain call that queues and returns a future, and `exchanges.health` one that looks.
@@ -75,7 +76,8 @@ list. Each carries a sentence that may be shown to people.
               usage(since) -> dict[str, tuple[int, int]]                  by user id: requests, completion tokens
     idempotency
               find(caller, key) -> Asked | None                     what was asked under this key within a day
-              add(caller, key, body_hash, exchange_ids)
+              claim(caller, key, body_hash, exchange_ids) -> Asked | None       None: it is new, and now this caller's
+              release(caller, key)
     feedback  set(exchange_id, user_id, rating, *, reason="", comment="") -> bool     False: not a question of theirs
               remove(exchange_id, user_id) -> bool
               of(exchange_ids) -> dict[str, Feedback]               by exchange id; who has asked rates, nobody else
@@ -97,13 +99,17 @@ list. Each carries a sentence that may be shown to people.
               list(*, action="", actor=None, since=None, until=None, limit=100, cursor=None) -> Page[AuditEntry]
               readings(user_id, *, limit=50) -> list[Reading]       by whom exchanges of this person were opened
     options   get(name) -> str | None · set(name, value)                  what admins change live, kept over restarts
+              once(name, value, holds) -> str                       set it unless there is one that holds
     samples   add(span)                                             also lets go of what is too old
               since(when) -> list[Span]                                   oldest first
 """
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from loguru import logger
+from sqlmodel import Session
 
 from storage.api_keys import ApiKeys
 from storage.audit import Audit
@@ -128,6 +134,12 @@ from storage.templates import Templates
 from storage.turns import Turns
 from storage.users import Users
 
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from storage.cluster import Cluster
+    from storage.joining import Joining
+
 
 class Store:
     """The store of one database. `open` before use; `close` writes what is queued."""
@@ -138,6 +150,8 @@ class Store:
         `goes_on`: answers go on while nothing can be logged, so new conversations and heads wait in memory meanwhile.
         """
         self._database = Database(url, goes_on=goes_on)
+        self.cluster: Cluster | None = None  # the processes on this database, where there may be several
+        self._claim: Connection[Any] | None = None  # what has it to ourselves, where it could be others' as well
         self.users = Users(self._database)
         self.sessions = Sessions(self._database)
         self.api_keys = ApiKeys(self._database)
@@ -158,19 +172,44 @@ class Store:
         self.identities = Identities(self._database)
         self.sign_in_links = SignInLinks(self._database)
 
-    def open(self, *, beside: bool = False) -> None:
+    def open(self, *, beside: bool = False, joining: "Joining | None" = None) -> None:
         """Make or migrate the database, and mark what a crash left unfinished as interrupted.
 
-        `beside` a running server neither is done: what is unfinished is at work.
+        `beside` a running server neither is done: what is unfinished is at work. `joining` others on a PostgreSQL, only
+        what those left who are dead; without it PostgreSQL is this process's alone.
 
-        Raises StorageError with a sentence for a database that is unreadable, damaged, foreign or of a newer version.
+        Raises StorageError with a sentence for a database that is unreadable, damaged, foreign or of a newer version,
+        and for one that others have, or have not, to themselves.
         """
         if beside:
             self._database.start(self.exchanges.look)
             return
         self.migrate()
-        if interrupted := self._database.start(self.exchanges.opened):
+        try:
+            interrupted = self._database.start(self._first(joining))
+        except BaseException:
+            self.close()
+            raise
+        if interrupted:
             logger.warning("{} exchanges were interrupted when the server went down", interrupted)
+
+    def _first(self, joining: "Joining | None") -> "Callable[[Session], int]":
+        """What is done before anything else; how many exchanges it found interrupted."""
+        if joining:
+            from storage.cluster import Cluster  # with psycopg, which SQLite does without
+
+            self.cluster = cluster = Cluster(self._database, joining)
+
+            def join(session: Session) -> int:
+                self.exchanges.look(session)
+                return cluster.join(session)
+
+            return join
+        if not self._database.sqlite:
+            from storage.claim import claim
+
+            self._claim = claim(self._database.url, alone=True)
+        return self.exchanges.opened
 
     def migrate(self) -> None:
         """Make the database or bring it to this version's schema. Raises StorageError."""
@@ -192,3 +231,8 @@ class Store:
     def close(self) -> None:
         """Write what is queued, then close. May be called twice."""
         self._database.close()
+        if self.cluster:
+            self.cluster.close()
+            self.cluster = None
+        if self._claim:
+            self._claim.close()

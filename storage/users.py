@@ -71,7 +71,7 @@ class Users:
 
     async def set_max_requests(self, id: str, most: int | None) -> None:
         """How many requests this person may have running and waiting at once; None = as everybody."""
-        await self._set(id, max_requests=most)
+        await self._set(id, max_requests=most, tells="own_limits")
 
     async def set_preferences(self, id: str, *, language: str | None = None, theme: str | None = None) -> None:
         """Change what is given; None leaves it as it is, "" goes back to the browser's or system's."""
@@ -109,10 +109,10 @@ class Users:
 
         return await self._database.read(work)
 
-    async def _set(self, id: str, **values: object) -> None:
+    async def _set(self, id: str, *, tells: str = "", **values: object) -> None:
         if values:
             change = sa.update(UserRow).where(col(UserRow.id) == id).values(**values)
-            await self._database.write(lambda session: session.exec(change))
+            await self._database.write(lambda session: session.exec(change), tells=tells)
 
     async def _change_unless_last_admin(self, id: str, *, keeps_admin: bool, **values: object) -> bool:
         def work(session: Session) -> bool:
@@ -123,7 +123,7 @@ class Users:
             row.sqlmodel_update(values)
             return True
 
-        return await self._database.write(work)
+        return await self._database.write(work, tells="access")
 
 
 def user(row: UserRow) -> User:

@@ -38,6 +38,11 @@ def add_accounts(file: Path, accounts: Mapping[str, UserRole], *, keys: bool = T
         in_a_thread(_add_accounts(Store(f"sqlite:///{file}"), accounts, keys))
 
 
+def add_accounts_at(url: str, accounts: Mapping[str, UserRole]) -> None:
+    """The same in any database that has the newest schema and is in nobody's use."""
+    in_a_thread(_add_accounts(Store(url), accounts, keys=True))
+
+
 def new_store(file: Path) -> Store:
     """A store that is open, on a new database."""
     new_database(file)

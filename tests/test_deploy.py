@@ -7,7 +7,6 @@ import shutil
 import ssl
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -15,10 +14,10 @@ import pytest
 from websockets.asyncio.client import connect
 
 from engine.settings import Settings
+from tests.nginx import nginx, site_of
 from tests.server import API_KEY, ROOT, RunningServer, bearer, eventually, free_port, running_server
 
 DEPLOY = ROOT / "deploy"
-PAGE = (DEPLOY / "nginx.conf").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -27,49 +26,9 @@ def behind_nginx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Run
     folder, port = tmp_path_factory.mktemp("nginx"), free_port()
     with (
         running_server(public_url=f"https://127.0.0.1:{port}") as server,
-        nginx(folder, site(folder, server, port), f"https://127.0.0.1:{port}"),
+        nginx(folder, site_of(server, folder=folder, port=port), f"https://127.0.0.1:{port}/livez"),
     ):
         yield server, f"https://127.0.0.1:{port}"
-
-
-def site(folder: Path, server: RunningServer, port: int) -> str:
-    """The site as it is, but for addresses and certificates."""
-    certificate, key = folder / "cert.pem", folder / "key.pem"
-    subject = ["-subj", "/CN=127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", *subject]
-    subprocess.run(command, check=True, capture_output=True)
-    changed = PAGE.replace("127.0.0.1:8080", server.url.removeprefix("http://"))
-    changed = changed.replace("/etc/ssl/certs/qdesk.pem", str(certificate))
-    changed = changed.replace("/etc/ssl/private/qdesk.key", str(key))
-    return changed.replace("listen 443", f"listen 127.0.0.1:{port}").replace("listen 80;", f"listen {free_port()};")
-
-
-@contextmanager
-def nginx(folder: Path, site: str, url: str) -> Iterator[None]:
-    if not (program := shutil.which("nginx", path="/usr/sbin:/usr/bin")):
-        pytest.skip("there is no nginx here")
-    temporary = "".join(
-        f"{kind}_temp_path {folder}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    )
-    main = folder / "nginx.conf"
-    main.write_text(
-        f"pid {folder}/pid; error_log {folder}/error.log; daemon off; events {{}} "
-        f"http {{ access_log off; {temporary} {site} }}",
-        encoding="utf-8",
-    )
-    with subprocess.Popen([program, "-c", str(main), "-p", str(folder)]) as process:
-        try:
-            eventually(lambda: answers(url))
-            yield
-        finally:
-            process.terminate()
-
-
-def answers(url: str) -> bool:
-    try:
-        return httpx.get(url + "/livez", verify=False).status_code == 200
-    except httpx.TransportError:
-        return False
 
 
 def test_a_streams_first_piece_comes_through_at_once(behind_nginx: tuple[RunningServer, str]) -> None:

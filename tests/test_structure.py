@@ -113,7 +113,7 @@ def test_dependencies_are_imported_and_imports_are_dependencies() -> None:
     declared = _names(project["dependencies"])
     extras = project["optional-dependencies"]
     development = _names(extras["dev"])
-    optional = _names(extras["oidc"] + extras["ldap"] + extras["otel"])
+    optional = _names(extras["oidc"] + extras["ldap"] + extras["otel"] + extras["postgresql"])
     assert used_by_product - declared - optional == set(), "imported, not declared"
     imported = used_by_product | declared | {"opentelemetry-exporter-otlp-proto-http"}  # one of several of a name
     assert optional - imported == set(), "an extra that nothing imports"

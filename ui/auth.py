@@ -26,6 +26,7 @@ from starlette.types import Scope
 
 from engine.settings import Settings
 from ui.access import HOLDERS, Right
+from ui.bus import Bus
 from ui.keys import Keys
 from ui.passwords import Passwords
 from ui.people import Caller as Caller
@@ -58,19 +59,19 @@ class _Live:
 class Auth:
     lifetime = LIFETIME
 
-    def __init__(self, store: "Store", settings: Settings) -> None:
+    def __init__(self, store: "Store", settings: Settings, seal: Seal | None = None, bus: Bus | None = None) -> None:
         self.store = store
-        self.seal: Seal = open_seal(settings)
+        self.seal = seal or open_seal(settings)
         self.passwords = Passwords()
         self.keys = Keys(store, self.seal, settings.api_key.get_secret_value())
         self.on_disabled: Callable[[str], None] = lambda user_id: None  # told of every account that is found disabled
-        self.setup = Setup(store, self.passwords)
+        self.setup = Setup(store, self.passwords, self.seal)
         self._careful = frozenset(settings.roles_with_second_step)
         self._live: dict[str, _Live] = {}  # by session id
         self._ids: dict[str, str] = {}  # token hash -> session id
         self._watchers: dict[str, set[tuple[Right, Callable[[], None]]]] = {}  # by session id
         self._revocations = 0  # counts them, so that a look-up that was under way meanwhile is made again
-        self.door = Door(self, settings)
+        self.door = Door(self, settings, bus or Bus())
         self._tasks: set[asyncio.Task[None]] = set()
 
     # --- sessions ---

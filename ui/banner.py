@@ -73,8 +73,10 @@ async def keep_banner(desk: "Desk", banner: Banner | None) -> None:
 
 
 async def apply_stored_banner(desk: "Desk") -> None:
-    """What the start calls. A stored banner that cannot be read is passed over with a warning."""
+    """What the start calls, and a change in another process. What cannot be read is passed over with a warning."""
     if not (stored := await desk.store.options.get(OPTION)):
+        if desk.board.now:
+            desk.board.show(None)
         return
     try:
         banner = _read(stored)

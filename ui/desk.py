@@ -8,6 +8,7 @@ from engine.service import ChatService
 from engine.settings import Settings
 from ui.auth import Auth
 from ui.banner import Board
+from ui.bus import Bus
 
 if TYPE_CHECKING:
     from storage import Store
@@ -20,4 +21,5 @@ class Desk:
     store: "Store"
     auth: Auth
     monitor: Monitor
+    bus: Bus = field(default_factory=Bus)
     board: Board = field(default_factory=Board)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 class Entrance:
     def __init__(self, desk: Desk) -> None:
         self.desk, self.auth, self.cookies = desk, desk.auth, Cookies(desk.settings)
+        self.base = desk.settings.base_path
 
     @property
     def asks_passwords(self) -> bool:
@@ -52,16 +53,16 @@ class Entrance:
         """A page with one form; all but `title` and `button` is HTML already."""
         say, (cookie, token) = self.say_to(request), self.form_token(request)
         send = f'<button type="submit">{escape(button)}</button>'
-        form = f'<form method="post" action="{action}">{token}{fields}{send}</form>'
-        response = document(say, title, above + form + below, status=status)
+        form = f'<form method="post" action="{self.base}{action}">{token}{fields}{send}</form>'
+        response = document(request, say, title, above + form + below, status=status)
         self.cookies.put(response, self.cookies.form, cookie)
         return response
 
     def no_way_in(self, request: Request, why: str, *, status: int = 403) -> Response:
         """What is shown where nobody can sign in: `why`, and the way to try anew."""
         say = self.say_to(request)
-        body = f'{notice(why)}<p><a href="/login">{escape(say("Sign in"))}</a></p>'
-        return document(say, say("Welcome to Qdesk"), body, status=status)
+        body = f'{notice(why)}<p><a href="{self.base}/login">{escape(say("Sign in"))}</a></p>'
+        return document(request, say, say("Welcome to Qdesk"), body, status=status)
 
     # --- the way in ---
 

@@ -1,6 +1,7 @@
 """What every HTTP request passes first: it gets an id, one line in the log, and no stack trace.
 
-Its answer gets the security headers (ui/headers.py). The log line holds the id, the account's id, the path without its
+Below another site's name it takes the path there away (ui/base_path.py), whether the proxy has done so already or not.
+The answer gets the security headers (ui/headers.py). The log line holds the id, the account's id, the path without its
 query, the status and the time; never a prompt, a key or a password.
 """
 
@@ -19,27 +20,44 @@ from ui.headers import NOTHING, security_headers
 
 QUIET = ("/static/", "/_nicegui", "/livez", "/readyz", "/health", "/metrics", "/favicon.ico")
 GIVEN_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
-MISLEADING = frozenset({b"x-forwarded-prefix"})  # NiceGUI would put it into the page's addresses; there is no prefix
+PREFIX_HEADER = b"x-forwarded-prefix"  # NiceGUI puts it before its addresses; only what the operator has set counts
 
 
 class Entry:
-    def __init__(self, app: ASGIApp, secure: bool) -> None:
-        """`secure`: people come by https."""
-        self.app, self.headers = app, security_headers(secure)
+    def __init__(self, app: ASGIApp, secure: bool, base: str) -> None:
+        """`secure`: people come by https. `base`: the path that they find us below, or ""."""
+        self.app, self.headers, self.base = app, security_headers(secure), base
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             return await self.app(scope, receive, send)
-        scope["headers"] = [pair for pair in scope["headers"] if pair[0] not in MISLEADING]
+        leads_there = self._begin(scope)
         state = scope.setdefault("state", {})
+        state["base"] = self.base
         state["request_id"], state["person"] = new_id(), None
         given = Headers(scope=scope).get("x-request-id", "")
         state["given_id"] = given if GIVEN_ID.fullmatch(given) else ""  # for the program's own log; never an id of ours
         if scope["type"] == "websocket":
             return await self.app(scope, receive, send)
-        return await self._http(scope, receive, send)
+        return await self._http(scope, receive, send, leads_there)
 
-    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def _begin(self, scope: Scope) -> str:
+        """Let the path that is asked for begin behind ours, and NiceGUI know of it; return what locations lack then.
+
+        NiceGUI puts before them what the proxy says of itself, further out than we stand.
+        """
+        said = Headers(scope=scope).get(PREFIX_HEADER.decode(), "")
+        scope["headers"] = [pair for pair in scope["headers"] if pair[0] != PREFIX_HEADER]
+        if not self.base:
+            return ""
+        scope["headers"].append((PREFIX_HEADER, self.base.encode()))
+        path: str = scope["path"]
+        if path == self.base or path.startswith(f"{self.base}/"):
+            scope["path"] = path[len(self.base) :] or "/"
+            scope["raw_path"] = scope["raw_path"][len(self.base) :] or b"/"
+        return "" if said == self.base else self.base
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send, leads_there: str) -> None:
         began, status = time.perf_counter(), 0
         # HEAD is answered as GET everywhere; what serves the connection knows that it was HEAD and sends no body.
         asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
@@ -50,6 +68,8 @@ class Entry:
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["x-request-id"] = scope["state"]["given_id"] or scope["state"]["request_id"]
+                if location := headers.get("location"):
+                    headers["location"] = _led(scope, location, leads_there)
                 for name, value in self.headers.items():
                     headers.setdefault(name, value)
                 if not headers.get("content-type", "").startswith("text/html"):
@@ -71,6 +91,12 @@ class Entry:
             await failure(scope)(scope, receive, send_with_headers)
         finally:
             _log(scope, status, time.perf_counter() - began)
+
+
+def _led(scope: Scope, location: str, base: str) -> str:
+    """Where an answer leads to: a path of ours begins with `base`."""
+    path = location.removeprefix(f"{scope['scheme']}://{Headers(scope=scope).get('host', '')}")
+    return base + path if path.startswith("/") and not path.startswith("//") else location
 
 
 def _log(scope: Scope, status: int, seconds: float) -> None:

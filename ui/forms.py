@@ -6,9 +6,11 @@ Knows nothing of accounts. Every text that is put in is escaped here.
 from html import escape
 from urllib.parse import parse_qsl
 
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import HTMLResponse
+from starlette.types import Scope
 
+from ui.base_path import base_of
 from ui.headers import PLAIN
 from ui.i18n import Language
 from ui.static_files import stylesheet
@@ -29,15 +31,19 @@ async def read_form(request: Request) -> dict[str, str]:
         return {}
 
 
-def document(say: Language, title: str, body: str, *, status: int = 200, theme: str = "") -> HTMLResponse:
-    """A page around `body`, which is HTML already."""
+def document(
+    asked: Scope | HTTPConnection, say: Language, title: str, body: str, *, status: int = 200, theme: str = ""
+) -> HTMLResponse:
+    """A page around `body`, which is HTML already, for whoever `asked`."""
+    base = base_of(asked)
     dark = ' class="body--dark"' if theme == "dark" else ""
     return HTMLResponse(
         f'<!doctype html><html lang="{say.tag}"><head><meta charset="utf-8"><title>{escape(title)} · Qdesk</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<link rel="icon" href="/static/qdesk.svg">{stylesheet("tokens.css")}{stylesheet("forms.css")}</head>'
-        f'<body{dark}><main><p class="brand"><img src="/static/qdesk.svg" alt="" width="32" height="32">Qdesk</p>'
-        f"<h1>{escape(title)}</h1>{body}</main></body></html>",
+        f'<link rel="icon" href="{base}/static/qdesk.svg">'
+        f"{stylesheet('tokens.css', base)}{stylesheet('forms.css', base)}</head>"
+        f'<body{dark}><main><p class="brand"><img src="{base}/static/qdesk.svg" alt="" width="32" height="32">'
+        f"Qdesk</p><h1>{escape(title)}</h1>{body}</main></body></html>",
         status,
         {"Cache-Control": "no-store", "Content-Security-Policy": PLAIN},
     )

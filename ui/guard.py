@@ -16,6 +16,7 @@ from engine.settings import Settings
 from ui.access import OPEN, PEOPLE, PROGRAMS, Right, Rule, rule_of
 from ui.api.errors import ApiError, error_response
 from ui.auth import Auth, Caller
+from ui.base_path import base_of
 from ui.cookies import Cookies
 from ui.forms import document, link
 from ui.i18n import language, preferred
@@ -131,7 +132,8 @@ def _not_for_you(scope: Scope) -> Response:
     if is_api(scope):
         return error_response(ApiError(403, "Your account may not do this.", type="permission_error", code="forbidden"))
     say = language(preferred(Headers(scope=scope).get("accept-language", "")))
-    return document(say, say("This page is not for your account"), link("/", say("Back to the start")), status=403)
+    home = link(f"{base_of(scope)}/", say("Back to the start"))
+    return document(scope, say, say("This page is not for your account"), home, status=403)
 
 
 def _to_login(scope: Scope) -> Response:

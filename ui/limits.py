@@ -70,11 +70,10 @@ async def reset_limits(desk: Desk) -> None:
 
 
 async def apply_stored_limits(desk: Desk) -> None:
-    """What main calls at the start. A stored value that cannot be read is passed over with a warning."""
-    if not (stored := await desk.store.options.get(OPTION)):
-        return
+    """What the start calls, and a change in another process. What cannot be read is passed over with a warning."""
+    stored = await desk.store.options.get(OPTION)
     try:
-        apply_limits(desk.service, _read(stored))
+        apply_limits(desk.service, _read(stored) if stored else limits_of(desk.settings))
     except (ValueError, TypeError) as error:
         logger.warning("the stored limits are passed over, and the settings hold: {}", error)
 

@@ -52,7 +52,7 @@ def _kept_secret(path: Path) -> bytes:
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         if not path.exists():
-            _keep(path, secrets.token_bytes(SECRET_BYTES))
+            keep_first(path, secrets.token_bytes(SECRET_BYTES))
         secret = path.read_bytes()
     except OSError as error:
         sys.exit(f"The session secret {path} cannot be used: {error.strerror}.")
@@ -61,12 +61,21 @@ def _kept_secret(path: Path) -> bytes:
     return secret
 
 
-def _keep(path: Path, secret: bytes) -> None:
-    """Write the file so that it is there whole or not at all, whenever the power fails or the disk is full."""
-    fresh = path.with_name(path.name + ".new")
+def keep_first(path: Path, secret: bytes) -> None:
+    """Write the file so that it is there whole or not at all, whenever the power fails or the disk is full.
+
+    Of several processes that start on one folder at once, one is the first, and all have its secret.
+    """
+    fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
     fresh.unlink(missing_ok=True)
     with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(secret)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(fresh, path)
+    try:
+        os.link(fresh, path)
+    except FileExistsError:
+        pass
+    except OSError:  # a file system without links
+        os.replace(fresh, path)
+    fresh.unlink(missing_ok=True)

@@ -20,6 +20,7 @@ from engine.settings import Settings
 from engine.types import Status
 from ui.api.access import DISABLED
 from ui.banner import apply_stored_banner
+from ui.cluster import Sharing
 from ui.desk import Desk
 from ui.limits import apply_stored_limits
 from ui.retention import SteadyDays, retain
@@ -40,6 +41,7 @@ class Life:
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
         self.broken = ""  # why the server ended, if its engine did
+        self._sharing = Sharing(desk)
         self._watching: asyncio.Task[None] | None = None
         self._starting: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
@@ -63,6 +65,7 @@ class Life:
         background_tasks.create(self.desk.auth.keep_true(), name="sessions")
         background_tasks.create(self._retain(), name="retention")
         background_tasks.create(self._keep_minutes(), name="samples")
+        self._sharing.start()
         await self.desk.monitor.start()
         self.desk.service.on_loaded = self._watch
         await self.desk.service.start()
@@ -99,6 +102,7 @@ class Life:
         if self._starting:
             self._starting.cancel()  # it may still be loading the model
         await self.desk.monitor.stop()
+        self._sharing.stop()
         self.desk.auth.close()
         await asyncio.to_thread(self.desk.store.close)
 

@@ -19,15 +19,18 @@ NO_OTEL = (
 
 
 @contextmanager
-def data_folder(path: Path) -> Iterator[None]:
+def data_folder(path: Path, *, shared: bool = False) -> Iterator[None]:
     """Make the folder and keep every other server out of it: one would take the other's running requests for dead.
+
+    `shared`: servers that have PostgreSQL and the engine elsewhere find nothing but the session secret here.
 
     The lock is the operating system's own, so that a process that is killed leaves none behind.
     """
     lock = FileLock(path / LOCK_FILE, timeout=0, mode=0o600)
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock.acquire()
+        if not shared:
+            lock.acquire()
     except Timeout:
         sys.exit(f"Another Qdesk is running on the data folder {path}; stop it, or set QDESK_DATA_DIR to another one.")
     except OSError as error:

@@ -7,9 +7,9 @@ from pathlib import Path
 STATIC = Path(__file__).parent / "static"
 
 
-def stylesheet(name: str) -> str:
-    """The <link> of a style sheet in ui/static."""
-    return f'<link rel="stylesheet" href="{address(name)}">'
+def stylesheet(name: str, base: str) -> str:
+    """The <link> of a style sheet in ui/static; for `base` see ui/base_path.py."""
+    return f'<link rel="stylesheet" href="{base}{address(name)}">'
 
 
 @cache

@@ -24,8 +24,13 @@ async def set_intake(desk: Desk, mode: Mode, note: str = "") -> None:
 
 
 async def apply_stored_intake(desk: Desk) -> None:
-    """What the start calls. A stored pause that cannot be read is passed over with a warning."""
+    """What the start calls, and a change in another process. What cannot be read is passed over with a warning.
+
+    A drain is this process's alone, and is left as it is.
+    """
     if not (stored := await desk.store.options.get(OPTION)):
+        if desk.service.intake.mode == "paused":
+            desk.service.intake.steer("open")
         return
     try:
         values = json.loads(stored)

@@ -20,6 +20,7 @@ from starlette.requests import HTTPConnection
 
 from ui.access import Rule, page_right
 from ui.auth import Visitor
+from ui.base_path import base_of
 from ui.desk import Desk
 from ui.i18n import Language, language, preferred
 from ui.static_files import stylesheet
@@ -45,6 +46,12 @@ def say_for(visitor: Visitor, request: HTTPConnection) -> Language:
     return language(visitor.user.language or preferred(request.headers.get("accept-language", "")))
 
 
+def styles(*names: str) -> None:
+    """Let the page that is being built use these style sheets of ui/static."""
+    base = base_of(ui.context.client.request)
+    ui.add_head_html("".join(stylesheet(name, base) for name in names))
+
+
 def prepare(desk: Desk, visitor: Visitor, title: str) -> Language:
     """Set up the page that is being built: styles, title, language, dark mode.
 
@@ -53,11 +60,12 @@ def prepare(desk: Desk, visitor: Visitor, title: str) -> Language:
     client = ui.context.client
     rule: Rule = client.request.state.rule
     say = say_for(visitor, client.request)
-    ui.add_head_html(stylesheet("tokens.css") + stylesheet("frame.css"))
+    styles("tokens.css", "frame.css")
     ui.colors(primary="var(--accent)", positive="var(--good)", negative="var(--bad)", warning="var(--warn)")
     ui.page_title(f"{title} · Qdesk")
     ui.dark_mode({"dark": True, "light": False}.get(visitor.user.theme))
-    ui.add_head_html(f'<script>document.documentElement.lang = "{say.tag}";</script>')  # before anything is read aloud
+    early = f'document.documentElement.lang = "{say.tag}"; window.path_prefix = "{base_of(client.request)}";'
+    ui.add_head_html(f"<script>{early}</script>")  # before anything is read aloud, or made that asks for the prefix
 
     def over() -> None:
         instead = "/" if desk.auth.allowed(visitor) else "/login"
@@ -88,7 +96,7 @@ def top_bar(desk: Desk, visitor: Visitor, say: Language, active: str) -> None:
                         link.props("aria-current=page")
         ui.element("span").classes("spring")
         ui.label(visitor.user.name).classes("who")
-        with _form(desk, visitor, "/logout"), ui.element("button").props("type=submit"):
+        with _form(desk, visitor, f"{desk.settings.base_path}/logout"), ui.element("button").props("type=submit"):
             ui.label(say("Sign out"))
     banner(desk, say)
 

@@ -30,4 +30,6 @@ from storage.models.reviews import NoteRow as NoteRow
 from storage.models.reviews import ReviewRow as ReviewRow
 from storage.models.server import AuditRow as AuditRow
 from storage.models.server import OptionRow as OptionRow
+from storage.models.server import PlacesRow as PlacesRow
+from storage.models.server import ProcessRow as ProcessRow
 from storage.models.server import SampleRow as SampleRow

@@ -74,6 +74,7 @@ class ExchangeTable(Base, table=True):
     finished_at: datetime | None = None
     end_user: str = text(default="")
     request_metadata: str = text(default="{}")  # JSON, as a program sent it
+    process: str = text(default="")  # which of several processes on this database answers it
 
 
 class RemovedTurnRow(Base, table=True):

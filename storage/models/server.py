@@ -25,6 +25,25 @@ class OptionRow(Base, table=True):
     value: str = text()
 
 
+class ProcessRow(Base, table=True):
+    """One of the processes that share this database, and when it last said that it lives, by the database's clock."""
+
+    __tablename__ = "processes"
+    id: str = text(primary_key=True)
+    name: str = text()  # for people: host and port
+    secret: str = text()  # a mark of the session secret, which must be the same for all
+    started_at: datetime
+    seen_at: datetime
+
+
+class PlacesRow(Base, table=True):
+    """Who runs and who waits, in all processes together: one row (engine/shared_places.py)."""
+
+    __tablename__ = "places"
+    id: int = Field(primary_key=True)
+    text: str = text()
+
+
 class SampleRow(Base, table=True):
     """A minute. Counts and sketches of durations are JSON: they are read whole and added up in Python."""
 

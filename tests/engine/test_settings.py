@@ -24,7 +24,8 @@ BAD = [
     (
         "PUBLIC_URL",
         "desk.example",
-        "QDESK_PUBLIC_URL is 'desk.example'; it must be empty, or an address that begins with http:// or https://.",
+        "QDESK_PUBLIC_URL is 'desk.example'; it must be empty, or an address such as https://chat.example.org "
+        "or https://example.org/chat.",
     ),
 ]
 

@@ -1,40 +1,41 @@
-"""A store on a real file for each test, and on a real PostgreSQL where QDESK_TEST_POSTGRESQL_URL names one.
+"""A store on a real file for each test, and on a real PostgreSQL where there is one (tests/postgresql.py)."""
 
-The PostgreSQL database is emptied before each test; never name one that is in use.
-"""
-
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from storage import Store
-from tests.databases import new_store
+from tests import postgresql
+from tests.databases import new_database, new_store
 
-POSTGRESQL = os.environ.get("QDESK_TEST_POSTGRESQL_URL", "")
+KINDS = ["sqlite", "postgresql"] if postgresql.there_is_one() else ["sqlite"]
 
 
-@pytest.fixture(params=["sqlite", "postgresql"] if POSTGRESQL else ["sqlite"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of an empty database."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'qdesk.db'}"
-    engine = sa.create_engine(POSTGRESQL, poolclass=sa.NullPool)
-    with engine.begin() as connection:
-        connection.exec_driver_sql("DROP SCHEMA public CASCADE")
-        connection.exec_driver_sql("CREATE SCHEMA public")
-    return POSTGRESQL
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture
-def store(url: str, file: Path) -> Iterator[Store]:
-    if url.startswith("sqlite"):
-        store = new_store(file)
-    else:
-        store = Store(url)
-        store.open()
+def empty(kind: str, file: Path) -> str:
+    """The address of an empty database."""
+    return f"sqlite:///{file}" if kind == "sqlite" else postgresql.new_database()
+
+
+@pytest.fixture
+def url(kind: str, file: Path) -> str:
+    """The address of a database with the newest schema, which `store` is open on."""
+    if kind == "postgresql":
+        return postgresql.migrated()
+    new_database(file)
+    return f"sqlite:///{file}"
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    store = Store(url)
+    store.open()
     yield store
     store.close()
 

@@ -39,34 +39,34 @@ def constraints(connection: sa.Connection) -> dict[str, object]:
     }
 
 
-def test_an_empty_database_becomes_what_the_models_describe(url: str, tmp_path: object) -> None:
-    migrate(sa.make_url(url))
-    assert differences(url) == []
+def test_an_empty_database_becomes_what_the_models_describe(empty: str, tmp_path: object) -> None:
+    migrate(sa.make_url(empty))
+    assert differences(empty) == []
     modelled = sa.create_engine(f"sqlite:///{tmp_path}/models.db", poolclass=sa.NullPool)
     Base.metadata.create_all(modelled)
-    migrated = sa.create_engine(url, poolclass=sa.NullPool)
+    migrated = sa.create_engine(empty, poolclass=sa.NullPool)
     with modelled.connect() as by_models, migrated.connect() as by_migrations:
         if by_migrations.dialect.name == by_models.dialect.name:
             assert constraints(by_models) == constraints(by_migrations)
 
 
-def test_the_newest_schema_is_known_without_alembic(url: str) -> None:
+def test_the_newest_schema_is_known_without_alembic(empty: str) -> None:
     assert newest() == ScriptDirectory.from_config(alembic_config()).get_current_head()
-    assert not is_newest(sa.make_url(url))
-    migrate(sa.make_url(url))
-    assert is_newest(sa.make_url(url))
+    assert not is_newest(sa.make_url(empty))
+    migrate(sa.make_url(empty))
+    assert is_newest(sa.make_url(empty))
 
 
-async def test_the_first_schema_with_rows_becomes_the_newest_and_keeps_them(url: str) -> None:
+async def test_the_first_schema_with_rows_becomes_the_newest_and_keeps_them(empty: str) -> None:
     """Rows as the first version wrote them, by hand, whatever the models have become."""
-    migrate(sa.make_url(url), "0001")
-    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    migrate(sa.make_url(empty), "0001")
+    engine = sa.create_engine(empty, poolclass=sa.NullPool)
     with engine.begin() as connection:
         for statement in FIRST_ROWS:
             connection.exec_driver_sql(statement)
-    store = Store(url)
+    store = Store(empty)
     store.open()
-    assert differences(url) == []
+    assert differences(empty) == []
     ada = await store.users.by_name("ADA")
     assert ada is not None
     (plan,) = (await store.conversations.list(ada.id)).items
@@ -86,26 +86,26 @@ async def test_the_first_schema_with_rows_becomes_the_newest_and_keeps_them(url:
     store.close()
 
 
-def test_migrating_twice_changes_nothing(url: str) -> None:
-    migrate(sa.make_url(url))
-    migrate(sa.make_url(url))
-    assert differences(url) == []
+def test_migrating_twice_changes_nothing(empty: str) -> None:
+    migrate(sa.make_url(empty))
+    migrate(sa.make_url(empty))
+    assert differences(empty) == []
 
 
-def test_there_is_one_newest_version_and_the_command_line_of_alembic_works_too(url: str) -> None:
+def test_there_is_one_newest_version_and_the_command_line_of_alembic_works_too(empty: str) -> None:
     scripts = ScriptDirectory.from_config(alembic_config())
     assert len(scripts.get_heads()) == 1
-    migrate(sa.make_url(url))
+    migrate(sa.make_url(empty))
     config = alembic_config()
-    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    engine = sa.create_engine(empty, poolclass=sa.NullPool)
     with engine.connect() as connection:
         config.attributes["connection"] = connection
         command.check(config)  # raises when a model has no migration
 
 
-async def test_a_migrated_database_takes_rows(url: str) -> None:
-    migrate(sa.make_url(url))
-    store = Store(url)
+async def test_a_migrated_database_takes_rows(empty: str) -> None:
+    migrate(sa.make_url(empty))
+    store = Store(empty)
     store.open()
     exchange = an_exchange()
     await store.exchanges.record(exchange)

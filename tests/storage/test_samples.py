@@ -48,3 +48,13 @@ async def test_minutes_are_kept_for_a_bounded_time(store: Store) -> None:
         now - KEPT + timedelta(hours=1),
         now,
     ]
+
+
+async def test_minutes_of_several_processes_are_added_up_and_those_of_one_follow_one_another(store: Store) -> None:
+    now = datetime.now(UTC).replace(second=0, microsecond=0)
+    for seconds, running in ((0.2, 1.5), (0.7, 2.0), (60.3, 1.0), (60.4, 1.0)):
+        at = now + timedelta(seconds=seconds)
+        await store.samples.add(minute(at, running=running, running_peak=3, tokens=100, ended={"done": 1}, memory=10))
+    first, second = await store.samples.since(now)
+    assert (first.running, first.running_peak, first.tokens, first.seconds) == (3.5, 6, 200, 60.5)
+    assert (first.ended, first.memory, second.running) == ({"done": 2}, 20, 2.0)

@@ -13,6 +13,7 @@ from storage.records import User
 from tests.databases import PASSWORD, new_store, password_hash
 from ui.access import Right
 from ui.auth import IDLE, Auth, Caller, Visitor
+from ui.bus import Bus
 from ui.setup import LASTS_S
 from ui.sign_in.door import SignInFailed
 from ui.tries import TRIES_HERE, TooManyTries, Tries
@@ -119,7 +120,7 @@ async def test_strangers_elsewhere_lock_nobody_out_of_where_they_sign_in(auth: A
 
 
 def test_who_tries_on_waits_longer_and_longer() -> None:
-    tries, waits = Tries(), []
+    tries, waits = Tries(Bus()), []
     for _ in range(2):
         for _ in range(5):
             tries.begin("ada", "10.0.0.1")

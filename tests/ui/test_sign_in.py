@@ -3,11 +3,13 @@
 import asyncio
 import re
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.server import PASSWORD, RunningServer, form_token, running_server, sign_in
+from ui.seal import keep_first
 
 
 def browser(server: RunningServer, **headers: str) -> httpx.Client:
@@ -206,3 +208,11 @@ def test_the_session_secret_is_made_once_and_only_the_owner_reads_it() -> None:
         secret = server.data_dir / "session.secret"
         assert secret.stat().st_mode & 0o777 == 0o600
         assert len(secret.read_bytes()) == 32
+
+
+def test_of_processes_that_start_at_once_on_one_folder_the_first_makes_the_secret(tmp_path: Path) -> None:
+    secret = tmp_path / "session.secret"
+    keep_first(secret, b"first")
+    keep_first(secret, b"second")
+    assert secret.read_bytes() == b"first"
+    assert list(tmp_path.iterdir()) == [secret]

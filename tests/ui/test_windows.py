@@ -8,6 +8,7 @@ from limits.strategies import MovingWindowRateLimiter
 
 from engine.monitor import Monitor
 from tests.engine.kit import service_on
+from ui.bus import Bus
 from ui.retention import SteadyDays
 from ui.tries import TooManyTries, Tries
 from ui.windows import SWEEP_AT, SteadyStorage
@@ -47,7 +48,7 @@ def test_a_window_moves_with_the_steady_clock(clocks: Clocks) -> None:
 
 @pytest.mark.parametrize("set_by_s", [-HOUR_S, HOUR_S])
 def test_wrong_passwords_count_for_their_minute_whatever_the_clock_is_set_to(clocks: Clocks, set_by_s: float) -> None:
-    tries = Tries()
+    tries = Tries(Bus())
     for _ in range(5):
         tries.begin("ada", "10.0.0.1")
     clocks.day_s += set_by_s

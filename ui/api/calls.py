@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from weakref import WeakValueDictionary
 
 from starlette.requests import Request
@@ -24,12 +25,15 @@ from ui.auth import Caller
 from ui.desk import Desk
 
 HEADER = "idempotency-key"
+BEGINS_WITHIN = timedelta(seconds=15)  # from claiming a key to the first row in the log
+LOOK_AGAIN_S = 0.2
+TURNS = 50
 
 
 class Calls:
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
-        self.rate = RateLimit(desk.settings.api_rate_limit)
+        self.rate = RateLimit(desk.settings.api_rate_limit, desk.bus)
         self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def answers(self, request: Request, body: Body, asked: Sequence[ChatRequest]) -> Sequence[Answer]:
@@ -53,16 +57,29 @@ class Calls:
         return jobs
 
     async def _once(self, caller: Caller, key: str, body_hash: str, asked: Sequence[ChatRequest]) -> Sequence[Answer]:
-        person = caller.person or ""
-        before = await self.desk.store.idempotency.find(person, key)
-        if before and before.body_hash != body_hash:
-            message = "This Idempotency-Key was used for another request; take a new key for a new one."
-            raise ApiError(422, message, param="Idempotency-Key", code="idempotency_key_reused")
-        if before and (found := await self._found(before.exchange_ids)):
-            return found
-        answers = await self.start(caller, [replace(request, outlives=True) for request in asked])
-        await self.desk.store.idempotency.add(person, key, body_hash, [answer.id for answer in answers])
-        return answers
+        person, keys = caller.person or "", self.desk.store.idempotency
+        for _ in range(TURNS):
+            before = await keys.claim(person, key, body_hash, [request.id for request in asked])
+            if before is None:
+                return await self._begin(caller, key, asked)
+            if before.body_hash != body_hash:
+                message = "This Idempotency-Key was used for another request; take a new key for a new one."
+                raise ApiError(422, message, param="Idempotency-Key", code="idempotency_key_reused")
+            if found := await self._found(before.exchange_ids):
+                return found
+            if datetime.now(UTC) - before.created_at > BEGINS_WITHIN:  # the log has nothing left of it
+                await keys.release(person, key)
+            else:  # it is being taken in by another process just now
+                await asyncio.sleep(LOOK_AGAIN_S)
+        message = "What was asked under this Idempotency-Key is being taken in; ask again."
+        raise ApiError(409, message, param="Idempotency-Key", code="request_in_progress", retry_after_s=1)
+
+    async def _begin(self, caller: Caller, key: str, asked: Sequence[ChatRequest]) -> Sequence[Answer]:
+        try:
+            return await self.start(caller, [replace(request, outlives=True) for request in asked])
+        except BaseException:
+            await self.desk.store.idempotency.release(caller.person or "", key)
+            raise
 
     async def _found(self, ids: Sequence[str]) -> list[Answer]:
         """The exchanges, running or ended; none where the log has lost one of them."""
@@ -71,5 +88,5 @@ class Calls:
             if job := self.desk.service.jobs.get(id):
                 found.append(job)
             elif exchange := await self.desk.store.exchanges.get(id):
-                found.append(Replay(exchange))
+                found.append(Replay(exchange, self.desk.store))
         return found if len(found) == len(ids) else []

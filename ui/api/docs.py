@@ -23,8 +23,8 @@ and answers with the same chunks as frames.
 """
 
 
-def register(version: str) -> None:
-    """Register the pages; they show whatever routes there are when they are first opened."""
+def register(version: str, base: str) -> None:
+    """Register the pages; they show whatever routes there are when they are first opened. `base`: ui/base_path.py."""
     app.add_static_files("/docs/files", _swagger_files())
 
     @cache
@@ -37,6 +37,7 @@ def register(version: str) -> None:
         described["components"]["schemas"] |= _bodies()
         described["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
         described["security"] = [{"key": []}]
+        described["servers"] = [{"url": base or "/"}]
         return described
 
     @app.get("/openapi.json", include_in_schema=False)
@@ -46,11 +47,11 @@ def register(version: str) -> None:
     @app.get("/docs", include_in_schema=False)
     async def docs() -> Response:
         return get_swagger_ui_html(
-            openapi_url="/openapi.json",
+            openapi_url=f"{base}/openapi.json",
             title="Qdesk API",
-            swagger_js_url="/docs/files/swagger-ui-bundle.js",
-            swagger_css_url="/docs/files/swagger-ui.css",
-            swagger_favicon_url="/static/qdesk.svg",
+            swagger_js_url=f"{base}/docs/files/swagger-ui-bundle.js",
+            swagger_css_url=f"{base}/docs/files/swagger-ui.css",
+            swagger_favicon_url=f"{base}/static/qdesk.svg",
         )
 
 

@@ -11,6 +11,7 @@ from starlette.types import Scope
 from engine.errors import EngineError
 from ui.api.answers import Gone
 from ui.api.errors import ApiError, as_api_error, error_response
+from ui.base_path import base_of
 from ui.forms import document, link, notice
 from ui.guard import is_api
 from ui.i18n import Language, language, preferred
@@ -54,7 +55,7 @@ def failure(scope: Scope) -> Response:
         return error_response(ApiError(500, message, type="server_error", code="internal_error"))
     say = _language(scope)
     sentence = notice(say("Something went wrong here. Please try again. ({id})", id=id))
-    return document(say, say("That did not work"), sentence, status=500)
+    return document(scope, say, say("That did not work"), sentence, status=500)
 
 
 def refused(scope: Scope, error: EngineError | ApiError) -> Response:
@@ -63,7 +64,7 @@ def refused(scope: Scope, error: EngineError | ApiError) -> Response:
         return error_response(error)
     say = _language(scope)
     body = notice(say("Nothing can be saved or looked up at present. Please try again in a moment."))
-    return document(say, say("That did not work"), body, status=as_api_error(error).status)
+    return document(scope, say, say("That did not work"), body, status=as_api_error(error).status)
 
 
 def _language(scope: Scope) -> Language:
@@ -82,7 +83,8 @@ def _for_programs(request: Request, error: HTTPException) -> Response:
 def _for_people(request: Request, error: HTTPException) -> Response:
     say = _language(request.scope)
     title = say("There is nothing at this address") if error.status_code == 404 else say("That did not work")
-    return document(say, title, link("/", say("Back to the start")), status=error.status_code)
+    home = link(f"{base_of(request)}/", say("Back to the start"))
+    return document(request, say, title, home, status=error.status_code)
 
 
 def _methods(scope: Scope) -> list[str]:

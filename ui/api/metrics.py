@@ -105,9 +105,10 @@ class Figures:
 
     def collect(self) -> Iterator[Metric]:
         service, gate = self.service, self.service.gate
+        running, waiting = service.places.own()
         for name, about, value in (
-            ("num_requests_running", "Requests that run.", len(gate.running)),
-            ("num_requests_waiting", "Requests that wait.", gate.waiting),
+            ("num_requests_running", "Requests that run.", running),
+            ("num_requests_waiting", "Requests that wait.", waiting),
             ("requests_running_limit", "Requests that may run at once.", gate.limits.concurrent),
             ("requests_waiting_limit", "Requests that may wait.", gate.limits.waiting),
             ("ready", "1 when requests can be answered.", service.state()[0] == "ready"),

@@ -1,14 +1,26 @@
-"""An answer that has ended and is told again, from its row in the log. It has no logprobs: they are not kept."""
+"""An answer that is told from its row in the log: one that has ended, or that another process gives just now.
 
+It has no logprobs: they are not kept.
+"""
+
+import asyncio
 from collections.abc import AsyncGenerator
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from engine.errors import EngineError
 from engine.job import Update
-from engine.types import Exchange, Logprob
+from engine.types import Exchange, Logprob, Status
+
+if TYPE_CHECKING:
+    from storage import Store
+
+LOOK_EVERY_S = 1.0  # as often as a running answer is saved
 
 
 class Replay:
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: Exchange, store: "Store") -> None:
+        self._store = store
         self.exchange = exchange
         self.id, self.model, self.queued_at, self.text = (
             exchange.id,
@@ -19,15 +31,28 @@ class Replay:
         self.logprobs: list[tuple[Logprob, ...]] = []
 
     async def follow(self) -> AsyncGenerator[Update, None]:
-        """One update that holds it all."""
-        row = self.exchange
-        yield Update(
-            seq=1,
-            deltas=(row.answer,) if row.answer else (),
-            status=row.status,
-            prompt_tokens=row.prompt_tokens,
-            cached_tokens=row.cached_tokens,
-            completion_tokens=row.completion_tokens,
-            finish_reason=row.finish_reason,
-            error=EngineError(row.error) if row.error else None,
-        )
+        """One update that holds it all; before it, while it is under way elsewhere, what is new of it in the log."""
+        row, told = self.exchange, 0
+        while not row.status.final:
+            if row.status is Status.RUNNING and len(row.answer) > told:
+                yield _update(row, told)
+                told = len(row.answer)
+            await asyncio.sleep(LOOK_EVERY_S)
+            row = await self._store.exchanges.get(row.id) or replace(row, status=Status.INTERRUPTED)
+        self.text = row.answer
+        yield _update(row, told)
+
+
+def _update(row: Exchange, told: int) -> Update:
+    """What the row says beyond the first `told` characters of the answer."""
+    new = row.answer[told:]
+    return Update(
+        seq=1,
+        deltas=(new,) if new else (),
+        status=row.status,
+        prompt_tokens=row.prompt_tokens,
+        cached_tokens=row.cached_tokens,
+        completion_tokens=row.completion_tokens,
+        finish_reason=row.finish_reason,
+        error=EngineError(row.error) if row.error else None,
+    )

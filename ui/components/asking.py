@@ -120,8 +120,9 @@ class Asking:
             raise InvalidRequest(self._say("A message may have {limit} characters.", limit=LONGEST_MESSAGE))
 
     def check_free(self) -> None:
-        """Raises InvalidRequest while something of this conversation is being answered."""
-        if self._view.shown.jobs():
+        """Raises InvalidRequest while something of this conversation is being answered, in whichever process."""
+        elsewhere = self._desk.store.cluster and any(not one.status.final for one in self._view.shown.path)
+        if self._view.shown.jobs() or elsewhere:
             raise self._another()
 
     def _another(self) -> InvalidRequest:

@@ -23,7 +23,8 @@ MARKS = 10_000  # of questions taken, that are remembered
 
 class Hub:
     def __init__(self, desk: Desk) -> None:
-        self._service = desk.service
+        self._service, self._bus = desk.service, desk.bus
+        desk.bus.on("list", self._changed_elsewhere)
         self._titles = Titles(desk, self)
         self._views: set[ChatView] = set()
         self._watch: asyncio.Task[None] | None = None
@@ -43,8 +44,15 @@ class Hub:
 
     async def list_changed(self, user_id: str) -> None:
         """Show the list of conversations anew on all pages of the person."""
+        self._bus.tell("list", user_id)
+        await self._refresh(user_id)
+
+    async def _refresh(self, user_id: str) -> None:
         for view in self.of(user_id):
             await view.list.refresh()
+
+    def _changed_elsewhere(self, user_id: str) -> None:
+        background_tasks.create_lazy(self._refresh(user_id), name=f"list of {user_id}")
 
     def showing(self, conversation_id: str) -> "list[ChatView]":
         return [view for view in self._views if conversation_id and view.shown.id == conversation_id]

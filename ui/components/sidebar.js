@@ -18,11 +18,11 @@ export default {
 <div class="sidebar-shade" @click="close"></div>
 <nav class="sidebar" :aria-label="texts.conversations" ref="nav" @keydown.esc="close">
   <div class="sidebar-top">
-    <a class="brand" href="/" @click="fresh">Qdesk</a>
+    <a class="brand" :href="home" @click="fresh">Qdesk</a>
     <button type="button" class="icon-button drawer-close" :aria-label="texts.close" @click="close">
       <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M5 5l10 10M15 5L5 15"/></svg></button>
   </div>
-  <a class="new-chat" href="/" @click="fresh"><svg viewBox="0 0 20 20" aria-hidden="true"><path d="M10 4v12M4 10h12"/></svg>{{ texts.newChat }}</a>
+  <a class="new-chat" :href="home" @click="fresh"><svg viewBox="0 0 20 20" aria-hidden="true"><path d="M10 4v12M4 10h12"/></svg>{{ texts.newChat }}</a>
   <input type="search" class="sidebar-search" ref="search" v-model="query" :placeholder="texts.search" :aria-label="texts.search" aria-controls="sidebar-list"
     @input="onSearch" @keydown.esc.stop="clearSearch" @keydown.down.prevent="step(null, 1)" @keydown.enter="openFirst">
   <div class="visually-hidden" role="status">{{ query && hits ? texts.found.replace("{n}", hits.length) : "" }}</div>
@@ -44,7 +44,7 @@ export default {
           <form v-if="renaming === item.id" @submit.prevent="rename(item)">
             <input class="rename" v-model="title" maxlength="200" :aria-label="texts.rename" @blur="rename(item)" @keydown.esc.stop="renaming = ''" @keydown="onRenameKey"></form>
           <template v-else>
-            <a :href="'/c/' + item.id" dir="auto" :aria-current="item.id === current ? 'page' : null" @click="open($event, item)">
+            <a :href="home + 'c/' + item.id" dir="auto" :aria-current="item.id === current ? 'page' : null" @click="open($event, item)">
               <Marked v-if="query && hits && item.marked_title.length" class="item-title" :pieces="item.marked_title"/>
               <span v-else class="item-title">{{ item.title || texts.newChat }}</span><span v-if="item.running" class="pulse" :title="texts.answering"></span>
               <span v-if="query && item.archived" class="item-tag">{{ texts.archived }}</span>
@@ -72,7 +72,7 @@ export default {
   <div class="dialog-actions"><span></span><button class="main-button">{{ texts.close }}</button></div></form></dialog>
 <div class="undo" role="status" v-if="undo"><span>{{ undo.text }}</span><button v-if="undo.event" type="button" class="quiet-button" @click="restore">{{ texts.undo }}</button></div>
 </div>`,
-  data: () => ({ items: [], kept: [], archive: null, menu: null, closed: [], errors: [], hits: null, current: "", more: false, loaded: false, query: "", renaming: "", title: "", drawer: false, undo: null, today: new Date() }),
+  data: () => ({ items: [], kept: [], archive: null, menu: null, closed: [], errors: [], hits: null, current: "", more: false, loaded: false, query: "", renaming: "", title: "", home: window.path_prefix + "/", drawer: false, undo: null, today: new Date() }),
   computed: {
     groups() {
       if (this.query && this.hits) return [{ key: "hits", items: this.hits }];
@@ -171,7 +171,7 @@ export default {
       let told = { imported: 0, errors: [this.texts.failed] };
       try {
         const headers = { "x-form-token": this.formToken };
-        told = await (await fetch("/conversations/import", { method: "POST", headers, body: file })).json();
+        told = await (await fetch(this.home + "conversations/import", { method: "POST", headers, body: file })).json();
       } catch {
         // no answer, or none of ours: what stands above is told
       }

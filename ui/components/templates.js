@@ -14,10 +14,10 @@ export default {
     <li v-for="(one, index) in found" :key="one.id" :id="'template-' + index" role="option" :aria-selected="index === at" :class="{ at: index === at }" @mousedown.prevent @click="choose(one)" @mousemove="at = index">
       <span class="template-name">{{ one.name }}<small v-if="one.shared">{{ texts.shared }}</small></span><span class="template-text">{{ one.text }}</span></li>
   </ul>
-  <p v-if="listed && !templates.length" class="templates-none">{{ texts.none }} <a href="/account">{{ texts.make }}</a></p>
+  <p v-if="listed && !templates.length" class="templates-none">{{ texts.none }} <a :href="account">{{ texts.make }}</a></p>
   <span class="visually-hidden" role="status">{{ open && found.length ? texts.found.replace("{n}", found.length) : "" }}</span>
 </div>`,
-  data: () => ({ templates: [], listed: false, filter: null, at: 0, filled: false }), // filter null: closed
+  data: () => ({ templates: [], listed: false, filter: null, at: 0, filled: false, account: window.path_prefix + "/account" }), // filter null: closed
   computed: {
     found() {
       const wanted = (this.filter ?? "").toLowerCase();

@@ -121,7 +121,7 @@ export default {
     <div class="welcome" v-if="view.missing">
       <h2>{{ texts.missing }}</h2>
       <p>{{ texts.missingMore }}</p>
-      <p><a class="main-button" href="/">{{ texts.newChat }}</a></p>
+      <p><a class="main-button" :href="home">{{ texts.newChat }}</a></p>
     </div>
     <div class="welcome" v-else-if="loaded && !view.turns.length">
       <h2>{{ texts.welcome }}</h2>
@@ -167,6 +167,7 @@ export default {
   data: () => ({
     view: { id: "", title: "", turns: [], first_read: "" },
     state: { kind: "ready", text: "", model: "" },
+    home: window.path_prefix + "/",
     loaded: false,
     connected: true,
     stuck: true,
@@ -184,7 +185,7 @@ export default {
     this.clock = setInterval(() => (this.now = Date.now()), 1000);
     setTimeout(() => this.watchConnection());
     this.onPop = () => {
-      const id = location.pathname.match(/^\/c\/(\w+)$/)?.[1] || "";
+      const id = location.pathname.slice(window.path_prefix.length).match(/^\/c\/(\w+)$/)?.[1] || "";
       window.dispatchEvent(new CustomEvent("qdesk:opening", { detail: id }));
       this.$emit("visit", { id });
     };
@@ -353,7 +354,7 @@ export default {
     },
     address(view) {
       if (view.missing) return;
-      const path = view.id ? "/c/" + view.id : "/";
+      const path = window.path_prefix + (view.id ? "/c/" + view.id : "/");
       if (location.pathname !== path) history[view.replace === false ? "pushState" : "replaceState"](history.state, "", path);
       document.title = (view.title || this.texts.newChat) + " · Qdesk";
     },

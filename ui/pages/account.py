@@ -17,8 +17,7 @@ from ui.components.notices import NotificationSwitch
 from ui.desk import Desk
 from ui.i18n import LANGUAGES
 from ui.pages import account_export
-from ui.static_files import stylesheet
-from ui.theme import BUILT_WITHIN_S, frame, heading, page_visitor, say_for
+from ui.theme import BUILT_WITHIN_S, frame, heading, page_visitor, say_for, styles
 from ui.tries import TooManyTries
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def register(desk: Desk) -> None:
     async def account() -> None:
         visitor, client = page_visitor(), ui.context.client
         say = say_for(visitor, client.request)
-        ui.add_head_html(stylesheet("account.css"))
+        styles("account.css")
         with frame(desk, visitor, title=say("Account"), active="/account"):
             await AccountView(Owner(desk, visitor, say, client)).build()
 

@@ -20,8 +20,7 @@ from ui.components.thread import Thread
 from ui.components.waiting import Waiting, WhenFree
 from ui.desk import Desk
 from ui.pages import transfer
-from ui.static_files import stylesheet
-from ui.theme import PAGES, banner, page_visitor, prepare, say_for
+from ui.theme import PAGES, banner, page_visitor, prepare, say_for, styles
 
 
 def register(desk: Desk) -> None:
@@ -40,9 +39,12 @@ def register(desk: Desk) -> None:
 def _build(desk: Desk, hub: Hub, when_free: WhenFree, conversation_id: str) -> None:
     visitor, client = page_visitor(), ui.context.client
     say = prepare(desk, visitor, say_for(visitor, client.request)("Chat"))
-    styles = ("chat.css", "turns.css", "list.css", "answer.css", "popovers.css")
-    ui.add_head_html("".join(map(stylesheet, styles)))
-    links = [(path, say(text)) for path, text in PAGES if path != "/" and desk.auth.allowed(visitor, page_right(path))]
+    styles("chat.css", "turns.css", "list.css", "answer.css", "popovers.css")
+    links = [
+        (desk.settings.base_path + path, say(text))
+        for path, text in PAGES
+        if path != "/" and desk.auth.allowed(visitor, page_right(path))
+    ]
     with ui.element("div").classes("chat"):
         sidebar = Sidebar(say, visitor.user.name, links, desk.auth.form_token(visitor.session_id))
         with ui.element("div").classes("chat-main"):  # NiceGUI puts a <main> around it

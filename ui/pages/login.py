@@ -72,9 +72,9 @@ def login_page(
 ) -> Response:
     say, up = entrance.say_to(request), entrance.desk.board.now
     above = (banner(up.text, up.level) if up else "") + notice(trouble) + _provider(entrance, say, next)
-    title, below = say("Sign in"), _languages(say, next)
+    title, below = say("Sign in"), _languages(entrance.base, say, next)
     if not entrance.asks_passwords:
-        return document(say, title, above + below, status=status)
+        return document(request, say, title, above + below, status=status)
     fields = hidden("next", next) + _name_and_password(say, name)
     return entrance.page(request, title, above, "/login", fields, below, button=title, status=status)
 
@@ -86,7 +86,7 @@ def _provider(entrance: Entrance, say: Language, next: str) -> str:
         return ""
     text = say("Sign in with {name}", name=provider.label)
     between = f'<p class="or">{escape(say("or"))}</p>' if entrance.asks_passwords else ""
-    return f'<a class="button" href="{escape(sign_on.way_there(next))}">{escape(text)}</a>{between}'
+    return f'<a class="button" href="{entrance.base}{escape(sign_on.way_there(next))}">{escape(text)}</a>{between}'
 
 
 def _name_and_password(say: Language, name: str) -> str:
@@ -97,9 +97,9 @@ def _name_and_password(say: Language, name: str) -> str:
     return field(say("Name"), "name", value=name, complete="username", more=f"maxlength=64 {of_name}") + password
 
 
-def _languages(say: Language, next: str) -> str:
+def _languages(base: str, say: Language, next: str) -> str:
     links = [
-        f'<a href="/login?lang={code}&amp;next={escape(quote(next))}" lang="{code}">{name}</a>'
+        f'<a href="{base}/login?lang={code}&amp;next={escape(quote(next))}" lang="{code}">{name}</a>'
         for code, name in LANGUAGES.items()
         if code != say.code
     ]

@@ -9,6 +9,7 @@ from nicegui import app
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ui.base_path import base_of
 from ui.entrance import Entrance
 from ui.forms import document, field, hidden, link, notice, read_form
 from ui.guard import own_path
@@ -34,7 +35,7 @@ def _register_code(entrance: Entrance) -> None:
         fields = hidden("next", next) + code_field(say)
         title = say("Second step")
         return entrance.page(
-            request, title, above, "/login/code", fields, back(say), button=say("Sign in"), status=status
+            request, title, above, "/login/code", fields, back(entrance.base, say), button=say("Sign in"), status=status
         )
 
     @app.get("/login/code", include_in_schema=False)
@@ -82,7 +83,7 @@ def _register_setting_up(entrance: Entrance) -> None:
         title, button = say("Set up the second step"), say("Turn it on")
         fields = hidden("next", next) + code_field(say)
         return entrance.page(
-            request, title, above, "/login/second-step", fields, back(say), button=button, status=status
+            request, title, above, "/login/second-step", fields, back(entrance.base, say), button=button, status=status
         )
 
     @app.get("/login/second-step", include_in_schema=False)
@@ -103,17 +104,17 @@ def _register_setting_up(entrance: Entrance) -> None:
         except SignInFailed:
             trouble = say("That code does not fit. Is the clock of your phone right?")
             return await page(request, pending, next, trouble=trouble, status=401)
-        return await entrance.begin(request, _codes_page(say, codes, next), session)
+        return await entrance.begin(request, _codes_page(request, say, codes, next), session)
 
 
-def _codes_page(say: Language, codes: list[str], next: str) -> Response:
+def _codes_page(request: Request, say: Language, codes: list[str], next: str) -> Response:
     about = say(
         "Keep these recovery codes where only you can read them; they are not shown again. "
         "Without your phone, each of them signs you in once."
     )
     listed = "".join(f"<li>{escape(code)}</li>" for code in codes)
-    body = f'<p>{escape(about)}</p><ul class="codes">{listed}</ul>{link(next, say("Go on"))}'
-    return document(say, say("Recovery codes"), body)
+    body = f'<p>{escape(about)}</p><ul class="codes">{listed}</ul>{link(base_of(request) + next, say("Go on"))}'
+    return document(request, say, say("Recovery codes"), body)
 
 
 def _over(entrance: Entrance, request: Request) -> Response:
@@ -135,5 +136,5 @@ def grouped(secret: str) -> str:
     return " ".join(secret[at : at + 4] for at in range(0, len(secret), 4))
 
 
-def back(say: Language) -> str:
-    return f'<p class="languages"><a href="/login">{escape(say("Sign in as somebody else"))}</a></p>'
+def back(base: str, say: Language) -> str:
+    return f'<p class="languages"><a href="{base}/login">{escape(say("Sign in as somebody else"))}</a></p>'

@@ -14,6 +14,7 @@ from loguru import logger
 
 from engine.settings import Settings
 from engine.sign_in_settings import role_map
+from ui.bus import Bus
 from ui.passwords import TooManyHashes
 from ui.people import Visitor
 from ui.sign_in.failing import SignInFailed as SignInFailed
@@ -37,13 +38,13 @@ class Admission:
 
 
 class Door:
-    def __init__(self, auth: "Auth", settings: Settings) -> None:
+    def __init__(self, auth: "Auth", settings: Settings, bus: Bus) -> None:
         self._auth, self._settings = auth, settings
         self.provider = open_provider(settings)
         self.directory = open_directory(settings)
         self.of_directory = Outside(auth, group_roles(settings.ldap_roles), creates=settings.ldap_create)
         self.of_provider = Outside(auth, role_map(settings.oidc_roles), creates=settings.oidc_create)
-        self.tries = Tries()
+        self.tries = Tries(bus)
         self.second_step = SecondStep(auth.store, auth.seal)
         self._pending = PendingSteps()
 

@@ -21,7 +21,7 @@ export const Menu = {
   computed: {
     entries() {
       const { texts, item } = this;
-      const file = "/conversations/" + item.id + "/export?format=";
+      const file = window.path_prefix + "/conversations/" + item.id + "/export?format=";
       return [
         { what: "pin", text: item.pinned ? texts.unpin : texts.pin },
         { what: "rename", text: texts.rename },
@@ -108,13 +108,13 @@ export const Foot = {
     <button type="button" @click="pick('archived')">{{ texts.archived }}</button>
     <button type="button" @click="pick('import')">{{ texts.import }}</button>
     <a v-for="link in links" :href="link.href">{{ link.text }}</a>
-    <form method="post" action="/logout"><input type="hidden" name="form_token" :value="formToken"><button type="submit">{{ texts.signOut }}</button></form>
+    <form method="post" :action="logout"><input type="hidden" name="form_token" :value="formToken"><button type="submit">{{ texts.signOut }}</button></form>
   </div>
   <button ref="own" type="button" class="own-button" :aria-expanded="open" aria-controls="own-menu" :title="name" @click="open = !open">
     <span class="initial" aria-hidden="true">{{ initial }}</span><span class="who">{{ name }}</span>
     <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M6 8l4-4 4 4M6 12l4 4 4-4"/></svg></button>
 </div>`,
-  data: () => ({ open: false }),
+  data: () => ({ open: false, logout: window.path_prefix + "/logout" }),
   computed: {
     initial() {
       return [...this.name][0]?.toUpperCase() || "";

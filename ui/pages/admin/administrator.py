@@ -17,8 +17,7 @@ from ui.auth import Visitor
 from ui.desk import Desk
 from ui.i18n import Language
 from ui.pages.admin.state import StateLine
-from ui.static_files import stylesheet
-from ui.theme import frame, heading, page_visitor, say_for
+from ui.theme import frame, heading, page_visitor, say_for, styles
 
 
 class Administrator:
@@ -74,7 +73,7 @@ def administration(desk: Desk, *, active: str) -> Iterator[Administrator]:
         "/admin/audit": say("Audit trail"),
         "/review/retention": say("Retention"),
     }
-    ui.add_head_html(stylesheet("admin.css"))
+    styles("admin.css")
     with frame(desk, visitor, title=say("Server"), active="/admin") as column:
         column.classes("admin")
         heading(say("Server"), 1)

@@ -4,6 +4,7 @@ from engine.monitor import Sample
 from ui.components.figures import Figures
 from ui.components.queue_chart import QueueChart
 from ui.pages.admin.administrator import Administrator
+from ui.pages.admin.processes import Processes
 from ui.pages.admin.requests import Requests
 from ui.pages.admin.tiles import last_minutes, machine, now
 from ui.pages.admin.tiles_model import model
@@ -18,6 +19,7 @@ class Overview:
         say, monitor = self.say, self.desk.monitor
         self.now = Figures()
         self.chart = QueueChart(say, monitor.samples)
+        self.processes = Processes(self.admin)
         self.requests = Requests(self.admin)
         heading(say("Last {n} minutes", n=15), 2)
         self.figures = Figures()
@@ -39,7 +41,8 @@ class Overview:
 
     def _show(self, sample: Sample) -> None:
         say, service = self.say, self.desk.service
-        self.now.show(now(say, sample, service))
+        self.now.show(now(say, self.processes.together(sample), service))
+        self.processes.show()
         self.requests.show()
         self.figures.show(last_minutes(say, self.desk.monitor.figures()))
         self.machine.show(machine(say, sample.hardware, service.backend))

@@ -23,8 +23,7 @@ from ui.components.review.query import Query, reader_zone
 from ui.desk import Desk
 from ui.pages.review.reader import Reader, text_of
 from ui.pages.review.work import Working
-from ui.static_files import stylesheet
-from ui.theme import BUILT_WITHIN_S, heading, page_visitor, prepare, say_for, top_bar
+from ui.theme import BUILT_WITHIN_S, heading, page_visitor, prepare, say_for, styles, top_bar
 
 if TYPE_CHECKING:
     from storage.records import ExchangeRow, User
@@ -41,7 +40,7 @@ def register(desk: Desk) -> None:
         models, labels = await store.exchanges.models(), await store.reviews.labels()
         say = say_for(visitor, ui.context.client.request)
         prepare(desk, visitor, say("Review"))
-        ui.add_head_html(stylesheet("answer.css") + stylesheet("review.css"))
+        styles("answer.css", "review.css")
         top_bar(desk, visitor, say, "/review")
         with ui.element("div").classes("review-page"):
             heading(say("Review"), 1).classes("visually-hidden")
@@ -64,7 +63,7 @@ class Review:
             {"visit": self.visit, "search": self.search, "more": self.more, "open": self.open, "sent": self.sent},
         )
         if reader.may("review.retention"):
-            self.inbox.props["retention"] = "/review/retention"
+            self.inbox.props["retention"] = f"{self.desk.settings.base_path}/review/retention"
         self.inbox.names = {user.id: user.name for user in people}
         reviewers = {user.id: user.name for user in people if user.role != "staff" and not user.disabled}
         self.working = Working(reader, self.inbox, reviewers)

@@ -1,0 +1,243 @@
+"""Three processes behind Debian's nginx, before one engine and one PostgreSQL: they act as one Qdesk.
+
+The engine is a second Qdesk with the scripted backend. Signs of life come often here, so that nothing takes long.
+"""
+
+import contextlib
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import httpx
+import pytest
+import sqlalchemy as sa
+from playwright.sync_api import Browser, Page, expect
+
+from tests import postgresql
+from tests.databases import add_accounts_at
+from tests.nginx import nginx, site_of
+from tests.server import (
+    API_KEY,
+    PASSWORD,
+    RunningServer,
+    bearer,
+    eventually,
+    form_token,
+    free_port,
+    key_of,
+    running_server,
+)
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not postgresql.there_is_one(), reason=postgresql.MISSING),
+]
+
+
+@dataclass(frozen=True)
+class House:
+    url: str  # at nginx
+    servers: list[RunningServer]
+    engine: sa.Engine
+
+    def status_of(self, id: str) -> str:
+        with self.engine.connect() as connection:
+            return str(connection.execute(sa.text("select status from exchanges where id = :id"), {"id": id}).scalar())
+
+    def process_of(self, id: str) -> RunningServer:
+        """The server that answers this exchange."""
+        asked = sa.text("select name from processes join exchanges on process = processes.id where exchanges.id = :id")
+        with self.engine.connect() as connection:
+            port = str(connection.execute(asked, {"id": id}).scalar_one()).rpartition(":")[2]
+        return next(server for server in self.servers if server.url.endswith(f":{port}"))
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    folder, port, database = tmp_path_factory.mktemp("house"), free_port(), postgresql.migrated()
+    url = f"https://127.0.0.1:{port}"
+    add_accounts_at(database, {"admin": "admin", "ada": "staff", "bob": "staff"})
+    with contextlib.ExitStack() as stack:
+        upstream = stack.enter_context(running_server(max_concurrent_requests=50))
+        servers = [
+            stack.enter_context(
+                running_server(
+                    folder / "data",  # nothing but a secret would be there
+                    backend="remote",
+                    openai_base_url=f"{upstream.url}/v1",
+                    openai_api_key=API_KEY,
+                    database_url=database,
+                    public_url=url,
+                    heartbeat_s=0.5,
+                    max_requests_per_user=2,
+                    drain_s=0,
+                )
+            )
+            for _ in range(3)
+        ]
+        stack.enter_context(nginx(folder, site_of(*servers, folder=folder, port=port), f"{url}/livez"))
+        engine = sa.create_engine(database, poolclass=sa.NullPool)
+        yield House(url, servers, engine)
+
+
+@contextlib.contextmanager
+def asking(server: RunningServer, name: str, question: str = "long") -> Iterator[httpx.Response]:
+    """A question that is being answered while the block runs."""
+    body = {"messages": [{"role": "user", "content": question}], "stream": True}
+    with (
+        httpx.Client(base_url=server.url, headers=bearer(key_of(name)), timeout=60) as program,
+        program.stream("POST", "/v1/chat/completions", json=body) as answer,
+    ):
+        yield answer
+
+
+def refuses(server: RunningServer, name: str, code: str) -> bool:
+    return code_of(server, name) == code
+
+
+def code_of(server: RunningServer, name: str) -> str:
+    """How a question is refused there; "" if it is answered."""
+    body = {"messages": [{"role": "user", "content": "hello"}]}
+    answer = httpx.post(f"{server.url}/v1/chat/completions", json=body, headers=bearer(key_of(name)), timeout=60)
+    return "" if answer.status_code == 200 else str(answer.json()["error"]["code"])
+
+
+def test_a_persons_limit_is_kept_over_all_of_them(house: House) -> None:
+    one, two, three = house.servers
+    with asking(one, "ada") as first:
+        with asking(two, "ada") as second:
+            assert (first.status_code, second.status_code) == (200, 200)
+            assert code_of(three, "ada") == "user_limit"
+            assert code_of(three, "bob") == ""
+        eventually(lambda: code_of(three, "ada") == "")
+    told = [httpx.get(f"{server.url}/readyz").json() for server in house.servers]
+    assert [one["status"] for one in told] == ["ready"] * 3
+
+
+def test_a_request_is_cancelled_by_whichever_process_is_asked(house: House) -> None:
+    one, two, _ = house.servers
+    with asking(one, "ada") as answer:
+        id = answer.headers["x-request-id"]
+        eventually(lambda: house.status_of(id) == "running")
+        url = f"{two.url}/v1/requests/{id}/cancel"
+        assert httpx.post(url, headers=bearer(key_of("bob"))).status_code == 404
+        told = httpx.post(url, headers=bearer(key_of("ada")), timeout=60).json()
+    assert (told["status"], house.status_of(id)) == ("cancelled", "cancelled")
+
+
+def test_signing_out_and_wrong_passwords_hold_everywhere(house: House) -> None:
+    one, two, three = house.servers
+    cookie = {"Cookie": cookies_of(signed_in(one, "ada"))}
+    page = httpx.get(f"{one.url}/account", headers=cookie)
+    statuses = [httpx.get(f"{server.url}/account", headers=cookie).status_code for server in house.servers]
+    assert statuses == [200, 200, 200]
+    httpx.post(f"{one.url}/logout", data={"form_token": form_token(page.text)}, headers=cookie)
+    for server in (two, three):
+        eventually(partial(led_away, server, cookie))
+
+    tries = [signed_in(house.servers[number % 2], "bob", "wrong").status_code for number in range(5)]
+    assert tries == [401] * 5
+    eventually(lambda: signed_in(three, "bob").status_code == 429)
+
+
+def led_away(server: RunningServer, cookie: dict[str, str]) -> bool:
+    return httpx.get(f"{server.url}/account", headers=cookie).status_code == 303
+
+
+def signed_in(server: RunningServer, name: str, password: str = PASSWORD) -> httpx.Response:
+    """Sign in past nginx; the cookies are for https alone, so they are carried by hand."""
+    page = httpx.get(f"{server.url}/login")
+    form = {"form_token": form_token(page.text), "name": name, "password": password, "next": "/"}
+    return httpx.post(f"{server.url}/login", data=form, headers={"Cookie": cookies_of(page)}, timeout=60)
+
+
+def cookies_of(answer: httpx.Response) -> str:
+    return "; ".join(cookie.partition(";")[0] for cookie in answer.headers.get_list("set-cookie"))
+
+
+def test_an_idempotency_key_gives_one_exchange_over_all_of_them(house: House) -> None:
+    body = {"messages": [{"role": "user", "content": "hello"}]}
+    headers = bearer(key_of("bob")) | {"Idempotency-Key": "once-in-the-house"}
+
+    def ask(server: RunningServer) -> dict[str, Any]:
+        answer = httpx.post(f"{server.url}/v1/chat/completions", json=body, headers=headers, timeout=60)
+        return dict(answer.json())
+
+    with ThreadPoolExecutor() as at_once:
+        answers = list(at_once.map(ask, house.servers))
+    assert len({answer["id"] for answer in answers}) == 1
+    assert {answer["choices"][0]["message"]["content"] for answer in answers} == {"You said: hello"}
+
+
+def test_administrators_see_all_processes_and_which_one_their_page_shows(house: House, page: Page) -> None:
+    page.goto(f"{house.url}/admin")
+    expect(page.get_by_role("heading", name="Processes")).to_be_visible()
+    names = [f":{server.url.rpartition(':')[2]}" for server in house.servers]
+    with asking(house.servers[0], "ada"):
+        expect(page.locator(".figure", has_text="Running now")).to_contain_text("1of 10")  # whichever has made the page
+        tile = page.locator(".figure", has_text=names[0])
+        expect(tile).to_contain_text("1running")
+        for name in names[1:]:
+            expect(page.locator(".figure", has_text=name)).to_contain_text("0running")
+    expect(page.get_by_text("(this page)")).to_have_count(1)
+
+
+@pytest.fixture
+def page(house: House, chromium: Browser) -> Iterator[Page]:
+    """A window of the administrator's, at nginx."""
+    with chromium.new_context(locale="en-GB", ignore_https_errors=True) as context:
+        page = context.new_page()
+        page.goto(f"{house.url}/login")
+        page.get_by_label("Name").fill("admin")
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_label("Write a message")).to_be_visible()
+        yield page
+
+
+def test_limits_that_are_set_at_one_hold_at_all(house: House, page: Page) -> None:
+    page.goto(f"{house.url}/admin/steer")
+    page.get_by_label("Of one person", exact=True).fill("1")
+    page.get_by_role("button", name="Change the limits…").click()
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_text("The limits are changed.")).to_be_visible()
+    with asking(house.servers[0], "ada") as answer:
+        assert answer.status_code == 200
+        for server in house.servers:
+            eventually(partial(refuses, server, "ada", "user_limit"))
+    page.get_by_role("button", name="As in the settings…").click()
+    page.get_by_role("button", name="Apply").click()
+    expect(page.get_by_text("The limits are changed.").last).to_be_visible()
+
+
+def test_a_killed_ones_answers_are_interrupted_and_its_pages_go_on_with_another(house: House, page: Page) -> None:
+    page.get_by_label("Write a message").fill("long story")
+    page.get_by_label("Write a message").press("Enter")
+    answer = page.locator(".turn .answer-text")
+    expect(answer).to_contain_text("word5")
+    turn = page.locator('.turn[data-status="running"]')
+    id = turn.get_attribute("data-id") or ""
+    eventually(lambda: "word5" in saved_answer(house, id))
+    killed = house.process_of(id)
+    others = [server for server in house.servers if server is not killed]
+    with asking(others[0], "ada") as theirs:
+        other_id = theirs.headers["x-request-id"]
+        killed.process.kill()
+        killed.process.wait()
+        eventually(lambda: house.status_of(id) == "interrupted")
+        expect(page.locator('.turn[data-status="interrupted"]')).to_be_visible()
+        expect(answer).to_contain_text("word5")
+        assert house.status_of(other_id) == "running"
+    box = page.get_by_label("Write a message")
+    box.fill("and now?")
+    box.press("Enter")
+    expect(answer.last).to_have_text("You said: and now?")
+    assert re.search(r"/c/\w+$", page.url)
+
+
+def saved_answer(house: House, id: str) -> str:
+    with house.engine.connect() as connection:
+        return str(connection.execute(sa.text("select answer from exchanges where id = :id"), {"id": id}).scalar())

@@ -1,0 +1,155 @@
+"""What several processes on one PostgreSQL have in common of what main builds, each played by a desk of its own."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from engine.monitor import Monitor
+from engine.service import ChatService
+from engine.settings import Settings
+from engine.shared_places import SharedPlaces
+from storage import Store
+from storage.joining import Joining
+from tests import postgresql
+from tests.databases import SECRET
+from tests.engine.kit import UnrulyBackend
+from tests.server import eventually
+from ui.api.errors import ApiError
+from ui.api.rate import RateLimit
+from ui.auth import Auth, Caller, SignInFailed, TooManyTries
+from ui.banner import Banner, keep_banner
+from ui.bus import Bus
+from ui.cluster import Sharing
+from ui.desk import Desk
+from ui.limits import LiveLimits, keep_limits, limits_now, limits_of, reset_limits
+from ui.steering import set_intake
+
+pytestmark = pytest.mark.skipif(not postgresql.there_is_one(), reason=postgresql.MISSING)
+
+
+def desk(url: str, name: str) -> Desk:
+    settings = Settings(session_secret=SECRET, backend="scripted", database_url=url)
+    store = Store(url)
+    store.open(joining=Joining(name, "ours", heartbeat_s=1))
+    assert store.cluster
+    service = ChatService(settings, UnrulyBackend(), store.exchanges, places=SharedPlaces(store.cluster))
+    service.intake.loaded()
+    bus = Bus(store.cluster.tell)
+    return Desk(settings, service, store, Auth(store, settings, bus=bus), Monitor(service), bus)
+
+
+@pytest.fixture
+async def two() -> AsyncIterator[tuple[Desk, Desk]]:
+    url = postgresql.migrated()
+    desks = desk(url, "one:8080"), desk(url, "two:8080")
+    sharing = [Sharing(one) for one in desks]
+    for each in sharing:
+        each.start()
+    yield desks
+    for each in sharing:
+        each.stop()
+    for one in desks:
+        one.auth.passwords.close()
+        await asyncio.to_thread(one.store.close)
+
+
+async def soon(condition: Callable[[], object]) -> None:
+    await asyncio.to_thread(eventually, condition)
+
+
+async def test_what_an_administrator_sets_holds_in_all_processes(two: tuple[Desk, Desk]) -> None:
+    one, other = two
+    limits = LiveLimits(concurrent=2, waiting=7, per_person=1, max_new_tokens=99)
+    await keep_limits(one, limits)
+    await soon(lambda: limits_now(other.service) == limits)
+    await reset_limits(other)
+    await soon(lambda: limits_now(one.service) == limits_of(one.settings))
+
+    await set_intake(one, "paused", "Back at noon.")
+    await soon(lambda: (other.service.intake.mode, other.service.intake.note) == ("paused", "Back at noon."))
+    await set_intake(other, "open")
+    await soon(lambda: one.service.intake.mode == "open")
+    await set_intake(one, "draining")  # in order to restart this one: the others go on
+    await set_intake(other, "open")
+
+    words = Banner("Hello", until=datetime.now(UTC) + timedelta(hours=1))
+    await keep_banner(one, words)
+    await soon(lambda: other.board.now == words)
+    await keep_banner(other, None)
+    await soon(lambda: one.board.now is None)
+    assert one.service.intake.mode == "draining"
+
+    ada = await one.store.users.create("ada", "hash", "staff")
+    assert ada
+    await one.store.users.set_max_requests(ada.id, 5)
+    await soon(lambda: other.service.gate.own_limits == {ada.id: 5})
+
+
+async def test_a_session_that_ends_in_one_ends_in_all_and_pages_are_told(two: tuple[Desk, Desk]) -> None:
+    one, other = two
+    ada = await one.store.users.create("ada", "hash", "staff")
+    assert ada
+    token = await one.auth.start_session(ada, "")
+    here, there = await one.auth.visitor(token), await other.auth.visitor(token)
+    assert here
+    assert there
+    told = asyncio.Event()
+    other.auth.on_revoked(there.session_id, told.set)
+    await one.auth.sign_out(here.session_id)
+    async with asyncio.timeout(20):
+        await told.wait()
+    assert await other.auth.visitor(token) is None
+
+    token = await other.auth.start_session(ada, "")
+    assert await one.auth.visitor(token)
+    assert await other.store.users.set_disabled(ada.id, True)
+    disabled = asyncio.Event()
+    one.auth.on_disabled = lambda _: disabled.set()
+    async with asyncio.timeout(20):
+        await disabled.wait()
+
+
+async def test_wrong_passwords_and_calls_count_over_all_processes(two: tuple[Desk, Desk]) -> None:
+    for number in range(5):
+        with pytest.raises(SignInFailed):
+            await two[number % 2].auth.sign_in("nobody", "wrong", agent="", address="10.0.0.1")
+
+    async def refused(desk: Desk) -> bool:
+        try:
+            await desk.auth.sign_in("nobody", "wrong", agent="", address="10.0.0.1")
+        except TooManyTries:
+            return True
+        except SignInFailed:
+            return False
+        return False
+
+    for each in two:  # a try more or less at one of them, until it has heard of those at the other
+        async with asyncio.timeout(20):
+            while not await refused(each):
+                pass
+
+    ada = await two[0].store.users.create("ada", "hash", "staff")
+    caller, rates = Caller(ada), [RateLimit("2/minute", each.bus) for each in two]
+    rates[0].take(caller)
+    rates[1].take(caller)
+    await soon(lambda: full(rates[0], caller) and full(rates[1], caller))
+
+
+def full(rate: RateLimit, caller: Caller) -> bool:
+    try:
+        rate.take(caller)
+    except ApiError:
+        return True
+    return False
+
+
+async def test_all_print_one_set_up_link_and_make_one_first_account(two: tuple[Desk, Desk]) -> None:
+    setups = [each.auth.setup for each in two]
+    await asyncio.gather(*(setup.open("") for setup in setups))
+    token = setups[0].token
+    assert token
+    assert [setup.opens(token) for setup in setups] == [True, True]
+    made = await asyncio.gather(*(setup.make("root", "a long password") for setup in setups))
+    assert [user.name for user in made if user] == ["root"]
