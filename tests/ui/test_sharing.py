@@ -18,13 +18,15 @@ from tests.engine.kit import UnrulyBackend
 from tests.server import eventually
 from ui.api.errors import ApiError
 from ui.api.rate import RateLimit
-from ui.auth import Auth, Caller, SignInFailed, TooManyTries
+from ui.auth import Auth, Caller
 from ui.banner import Banner, keep_banner
 from ui.bus import Bus
 from ui.cluster import Sharing
 from ui.desk import Desk
 from ui.limits import LiveLimits, keep_limits, limits_now, limits_of, reset_limits
+from ui.sign_in.failing import SignInFailed
 from ui.steering import set_intake
+from ui.tries import TooManyTries
 
 pytestmark = pytest.mark.skipif(not postgresql.there_is_one(), reason=postgresql.MISSING)
 
@@ -114,11 +116,11 @@ async def test_a_session_that_ends_in_one_ends_in_all_and_pages_are_told(two: tu
 async def test_wrong_passwords_and_calls_count_over_all_processes(two: tuple[Desk, Desk]) -> None:
     for number in range(5):
         with pytest.raises(SignInFailed):
-            await two[number % 2].auth.sign_in("nobody", "wrong", agent="", address="10.0.0.1")
+            await two[number % 2].auth.door.by_password("nobody", "wrong", "10.0.0.1")
 
     async def refused(desk: Desk) -> bool:
         try:
-            await desk.auth.sign_in("nobody", "wrong", agent="", address="10.0.0.1")
+            await desk.auth.door.by_password("nobody", "wrong", "10.0.0.1")
         except TooManyTries:
             return True
         except SignInFailed:
