@@ -73,6 +73,7 @@ def test_templates_are_made_changed_and_used_from_a_slash(server: RunningServer,
     make_template(page, "Translate", "Translate into {{language}}, {{tone}} in tone:")
     make_template(page, "<b>Draft</b>", "Write a draft.")
     page.get_by_role("button", name="Change: <b>Draft</b>").click()
+    expect(page.get_by_label("Text", exact=True)).to_have_value("Write a draft.")
     page.get_by_label("Text", exact=True).fill("Write a short draft.")
     page.get_by_role("button", name="Save the template").click()
     expect(page.locator(".row").filter(has_text="Write a short draft.")).to_be_visible()

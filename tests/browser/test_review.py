@@ -150,6 +150,24 @@ def test_a_failure_is_found_by_its_status(server: RunningServer, visit: Visit) -
     expect(page.locator(".answer-text")).to_have_text("先填写")
 
 
+def test_only_the_newest_question_counts_in_whatever_order_they_come(server: RunningServer, visit: Visit) -> None:
+    page = visit(server, "/review", name="rita")
+    expect(rows(page).nth(1)).to_be_visible()
+    page.evaluate(
+        """() => {
+            const wait = window.setTimeout;
+            let delay = 300;  // of what is sent while there is no connection: each less than the one before
+            window.setTimeout = (work, ms, ...more) => wait(work, ms === 10 ? (delay -= 100) : ms, ...more);
+            window.did_handshake = false;
+            history.replaceState(null, "", "?status=stopped");
+            window.dispatchEvent(new PopStateEvent("popstate"));  // goes back to another list
+        }"""
+    )
+    choose(page, "Status", "Failed")
+    page.evaluate("window.did_handshake = true")
+    expect(rows(page)).to_have_count(1)
+
+
 def test_two_chinese_characters_are_found(server: RunningServer, visit: Visit) -> None:
     page = visit(server, "/review", name="rita")
     look_for(page, "报销")

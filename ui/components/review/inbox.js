@@ -150,7 +150,7 @@ export default {
     </div>`,
 
   props: { texts: Object, choices: Array, lists: Array, keys: Array, files: Array, retention: String, tag: String },
-  emits: ["visit", "search", "more", "open", "sent"],
+  emits: ["search", "more", "open", "sent"],
 
   data() {
     return {
@@ -201,13 +201,10 @@ export default {
   methods: {
     // --- asking ---
     visit() {
-      const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
       const fields = Object.fromEntries(new URLSearchParams(location.search));
-      this.await();
-      this.visiting = ++this.asked.list;
       this.touched = false;
       this.askedFor = "";
-      this.$emit("visit", { n: this.visiting, fields, zone, offset: -new Date().getTimezoneOffset() });
+      this.visiting = this.ask(fields);
       if (fields.open) this.open(fields.open, false);
     },
     search() {
@@ -216,8 +213,14 @@ export default {
       const askedFor = JSON.stringify(fields);
       if (this.searching && askedFor === this.askedFor) return; // Enter changes the field, too: it is one question
       this.askedFor = askedFor;
+      this.ask(fields);
+    },
+    // Returns the list's number: only the newest one counts, in whatever order they are sent and come.
+    ask(fields) {
+      const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
       this.await();
-      this.$emit("search", { n: ++this.asked.list, fields });
+      this.$emit("search", { n: ++this.asked.list, fields, zone, offset: -new Date().getTimezoneOffset() });
+      return this.asked.list;
     },
     // A field that is left says so, also where nothing in it is new.
     changed() {

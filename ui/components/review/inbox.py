@@ -19,7 +19,7 @@ from ui.i18n import Language
 if TYPE_CHECKING:
     from storage.records import ExchangeRow, Mark, ReviewCounts
 
-Asked = Literal["visit", "search", "more", "open", "sent"]
+Asked = Literal["search", "more", "open", "sent"]
 Handler = Callable[[Mapping[str, object]], Awaitable[None]]
 
 

@@ -60,7 +60,7 @@ class Review:
         self.inbox = Inbox(
             self.say,
             choices,
-            {"visit": self.visit, "search": self.search, "more": self.more, "open": self.open, "sent": self.sent},
+            {"search": self.search, "more": self.more, "open": self.open, "sent": self.sent},
         )
         if reader.may("review.retention"):
             self.inbox.props["retention"] = f"{self.desk.settings.base_path}/review/retention"
@@ -68,12 +68,11 @@ class Review:
         reviewers = {user.id: user.name for user in people if user.role != "staff" and not user.disabled}
         self.working = Working(reader, self.inbox, reviewers)
 
-    async def visit(self, args: Mapping[str, object]) -> None:
-        self._zone = reader_zone(args.get("zone"), args.get("offset"))
-        await self.search(args)
-
     async def search(self, args: Mapping[str, object]) -> None:
-        n = self._newest = _number(args)
+        n = _number(args)
+        if n < self._newest:  # sent early and come late: before its connection stands, a page keeps no order
+            return
+        self._newest, self._zone = n, reader_zone(args.get("zone"), args.get("offset"))
         fields = args.get("fields")
         query, ignored = Query.parse(fields if isinstance(fields, dict) else {})
         if self.reader.allowed():
