@@ -3,7 +3,8 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-WORKERS ?= 2
+WORKERS ?= 3
+BROWSERS ?= 2
 MINUTES ?= 30
 BIN := $(VENV)/bin
 
@@ -25,16 +26,17 @@ help:
 run: $(VENV)/.runtime
 	$(BIN)/python main.py
 
+# On two cores: a third worker, since many tests wait for something; but no third browser, since these do not.
 # The browser tests have a process of their own: Playwright's synchronous interface and pytest-asyncio do not mix.
 test: $(VENV)/.development
 	$(BIN)/python -m pytest -n $(WORKERS)
-	$(BIN)/python -m pytest tests/browser -p no:asyncio -n $(WORKERS)
+	$(BIN)/python -m pytest tests/browser -p no:asyncio -n $(BROWSERS)
 
 check: lint test
 
 clients: $(VENV)/.development
 	$(BIN)/python -m tests.clients.environments
-	ALL_CLIENTS=1 $(BIN)/python -m pytest tests/clients -n $(WORKERS)
+	ALL_CLIENTS=1 $(BIN)/python -m pytest tests/clients -n $(BROWSERS)
 
 lint: $(VENV)/.development
 	$(BIN)/ruff format --check .

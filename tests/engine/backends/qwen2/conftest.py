@@ -1,5 +1,6 @@
 """A tiny model on disk, its ready folder, and a model that follows a script, for the tests of the engine's parts."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -17,6 +18,9 @@ from engine.backends.qwen2.worker import Worker
 from tests.engine.backends.qwen2.tiny import VOCABULARY, make_tiny, tiny_source
 
 CPU = torch.device("cpu")
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # others work beside; two threads would wait for each other, and burn a core
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
