@@ -134,7 +134,8 @@ def test_what_may_not_be_read_is_named(folder: Path) -> None:
         assert str(refused.value) == f"{named} cannot be read; give this user the right to read it."
 
 
-def test_a_name_that_is_nothing_says_what_is_possible(tmp_path: Path) -> None:
+def test_a_name_that_is_nothing_says_what_is_possible(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     for name in (tmp_path / "nowhere", "qwen2", "../x", "a/b/c"):
         with pytest.raises(NotReady, match="there is no such folder; name a model's folder, a hub name such as"):
             resolve(Settings(model=str(name)), print)
