@@ -17,15 +17,13 @@ from platformdirs import user_cache_path
 from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic.fields import FieldInfo
 
-from engine.sign_in_settings import PREFIX, Seconds, SignInSettings, Url, Urls
+from engine.sign_in_settings import PREFIX, Seconds, SignInSettings, Url, Urls, matching
 
 PublicUrl = Annotated[
     str,
-    Field(
-        pattern=r"^(https?://[^\s/?#]+(/[A-Za-z0-9._~-]+)*/?)?$",
-        json_schema_extra={
-            "allowed": "empty, or an address such as https://chat.example.org or https://example.org/chat"
-        },
+    matching(
+        r"^(https?://[^\s/?#]+(/[A-Za-z0-9._~-]+)*/?)?$",
+        "empty, or an address such as https://chat.example.org or https://example.org/chat",
     ),
 ]
 

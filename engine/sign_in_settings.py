@@ -1,7 +1,7 @@
 """The settings of how people sign in, and what all settings have in common. Read through engine/settings.py."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import Field, JsonValue, SecretStr, model_validator
@@ -9,43 +9,37 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PREFIX = "QDESK_"
 
+
+def matching(pattern: str, allowed: str) -> Any:
+    """What goes with a text of this form; `allowed` says it in words."""
+    return Field(pattern=pattern, json_schema_extra={"allowed": allowed})
+
+
 Seconds = Annotated[float, Field(allow_inf_nan=False)]
-Url = Annotated[
-    str,
-    Field(
-        pattern=r"^(https?://[^\s/]+\S*)?$",
-        json_schema_extra={"allowed": "empty, or an address that begins with http:// or https://"},
-    ),
-]
+Url = Annotated[str, matching(r"^(https?://[^\s/]+\S*)?$", "empty, or an address that begins with http:// or https://")]
 Urls = Annotated[
     str,
-    Field(
-        pattern=r"^(https?://[^\s/,]+[^\s,]*(\s*,\s*https?://[^\s/,]+[^\s,]*)*)?$",
-        json_schema_extra={"allowed": "empty, or addresses that begin with http:// or https://, with commas between"},
+    matching(
+        r"^(https?://[^\s/,]+[^\s,]*(\s*,\s*https?://[^\s/,]+[^\s,]*)*)?$",
+        "empty, or addresses that begin with http:// or https://, with commas between",
     ),
 ]
 ROLE = "(staff|reviewer|admin)"
 Roles = Annotated[
-    str,
-    Field(
-        pattern=rf"^({ROLE}(\s*,\s*{ROLE})*)?$",
-        json_schema_extra={"allowed": "empty, or staff, reviewer and admin with commas between"},
-    ),
+    str, matching(rf"^({ROLE}(\s*,\s*{ROLE})*)?$", "empty, or staff, reviewer and admin with commas between")
 ]
 RoleMap = Annotated[
     str,
-    Field(
-        pattern=rf"^(\s*{ROLE}\s*:[^;]*[^;\s][^;]*(;\s*{ROLE}\s*:[^;]*[^;\s][^;]*)*;?\s*)?$",
-        json_schema_extra={"allowed": "empty, or a role, a colon and a value, with semicolons between several"},
+    matching(
+        rf"^(\s*{ROLE}\s*:[^;]*[^;\s][^;]*(;\s*{ROLE}\s*:[^;]*[^;\s][^;]*)*;?\s*)?$",
+        "empty, or a role, a colon and a value, with semicolons between several",
     ),
 ]
-
-
 LdapUrl = Annotated[
     str,
-    Field(
-        pattern=r"^(ldaps?://[^\s/:]+(:\d+)?|ldaps?://\[[^\s\]]+\](:\d+)?)?/?$",
-        json_schema_extra={"allowed": "empty, or an address such as ldaps://directory.example.org"},
+    matching(
+        r"^(ldaps?://[^\s/:]+(:\d+)?|ldaps?://\[[^\s\]]+\](:\d+)?)?/?$",
+        "empty, or an address such as ldaps://directory.example.org",
     ),
 ]
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
