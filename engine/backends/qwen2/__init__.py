@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from loguru import logger
 
 from engine.backends import CacheUse, Guesses, StreamLook
+from engine.backends.qwen2 import lean_torch
 from engine.errors import ContextOverflow, EngineError, NotReady
 from engine.settings import Settings
 from engine.types import ChatRequest, Done, Event, Message, Report
@@ -139,6 +140,7 @@ class Qwen2Backend:
 def _import_loading() -> "Callable[[ModelSource, Path | None, Settings, Report], Engine]":
     gc.disable()  # what is imported stays, as in main.py
     try:
+        lean_torch.import_torch()
         from engine.backends.qwen2.loading import load
     finally:
         gc.freeze()

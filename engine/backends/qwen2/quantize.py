@@ -20,6 +20,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from engine.backends.qwen2 import lean_torch
 from engine.backends.qwen2.linear import can_quantize, quantize
 from engine.backends.qwen2.ready import (
     CONTROL,
@@ -89,6 +90,7 @@ def _make(source: ModelSource, method: str, folder: Path, device: torch.device, 
 
 
 def _load(source: ModelSource, report: Report) -> tuple["Qwen2ForCausalLM", Any]:
+    lean_torch.complete()
     from transformers import AutoConfig, AutoTokenizer, GgufConfig, Qwen2ForCausalLM
     from transformers.utils import logging
 

@@ -139,13 +139,13 @@ class Stepper:
         self._close(stream, BackendFailed(said))
 
     def warm_up(self) -> None:
-        """Run a prompt and a decode twice: what libraries do at the first use must not be in a hurry.
+        """Run one token first, for what libraries do at the first use: bitsandbytes packs weights anew then, for one.
 
-        bitsandbytes packs weights anew then, for one. The second time tells what steps cost.
+        Then measure what steps cost.
         """
-        for _ in range(2):
-            reading = self._timed(Piece(0, 0, [0] * WARM, logits=1))
-            decode = self._timed(Piece(0, WARM, [0], logits=1))
+        self._timed(Piece(0, 0, [0], logits=1))
+        reading = self._timed(Piece(0, 0, [0] * WARM, logits=1))
+        decode = self._timed(Piece(0, WARM, [0], logits=1))
         self.scheduler.costs = Costs.of(WARM, reading, decode)
 
     def _timed(self, piece: Piece) -> float:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from loguru import logger
 
-from engine.backends.qwen2 import folder, packaged
+from engine.backends.qwen2 import folder, lean_torch, packaged
 from engine.backends.qwen2.source import ModelSource, gigabytes, unusable
 from engine.errors import EngineError
 from engine.progress import console
@@ -84,12 +84,11 @@ def _free_gpu_memory(device: str) -> int | None:
     """Bytes that are free on the CUDA device of the setting; None where the CPU computes."""
     if device == "cpu":
         return None
-    import torch  # takes seconds, and only this needs it
-
+    torch = lean_torch.import_torch()  # takes seconds, and only this needs it
     if not torch.cuda.is_available():
         return None
     free, _ = torch.cuda.mem_get_info(None if device in ("auto", "cuda") else torch.device(device))
-    return free
+    return int(free)
 
 
 def main() -> None:

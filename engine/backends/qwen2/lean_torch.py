@@ -1,0 +1,35 @@
+"""torch, imported without the parts that only tracing and compiling use: they are a third of its import.
+
+`import torch` also loads torch.export, and Python versions of its operators for tensors that have no numbers
+(torch._meta_registrations). The forward pass runs real tensors and compiles nothing. What needs them nevertheless, as
+transformers does when it reads a model, calls `complete` first.
+"""
+
+import importlib
+import sys
+import threading
+from types import ModuleType
+
+UNUSED = ("torch._meta_registrations", "torch.export")
+
+_importing = threading.Lock()
+
+
+def import_torch() -> ModuleType:
+    """Return torch; lean if nothing has imported it before."""
+    with _importing:
+        if "torch" not in sys.modules:
+            sys.modules.update({name: ModuleType(name) for name in UNUSED})
+            try:
+                import torch
+            finally:
+                for name in UNUSED:
+                    del sys.modules[name]
+            del torch.export  # the empty one: whoever asks for it imports it
+    return sys.modules["torch"]
+
+
+def complete() -> None:
+    """Load what was left out."""
+    for name in UNUSED:
+        importlib.import_module(name)
