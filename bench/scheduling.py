@@ -22,7 +22,7 @@ from engine.backends.qwen2 import Qwen2Backend
 from engine.settings import Settings
 from engine.types import ChatRequest, Delta, Message, Sampling
 
-STREAMS, LONG, SYSTEM, CONVERSATION, TURNS, ROUNDS = 8, 3500, 600, 3000, 10, 5
+STREAMS, LONG, SYSTEM, CONVERSATION, TURNS, CONVERSATIONS, ROUNDS = 8, 3500, 600, 3000, 10, 3, 5
 WORDS = (ENGLISH + CHINESE).split()
 
 
@@ -111,16 +111,23 @@ async def shared_prefix(engine: Engine) -> dict[str, float]:
     async def ttft(*before: Message) -> float:
         return (await engine.ask([*before, Message("user", engine.words(30))], 1)).ttft
 
-    plain = statistics.median([await ttft() for _ in range(ROUNDS)])
     first = await ttft(system)
-    second = statistics.median([await ttft(system) for _ in range(ROUNDS)])
+    pairs = [(await ttft(), await ttft(system)) for _ in range(ROUNDS)]  # in turn: the machine's pace changes meanwhile
+    plain, later = (statistics.median(ttfts) for ttfts in zip(*pairs, strict=True))
     return {
         f"TTFT with a system prompt of {SYSTEM} tokens over without, first conversation": first / plain,
-        f"TTFT with a system prompt of {SYSTEM} tokens over without, later conversations": second / plain,
+        f"TTFT with a system prompt of {SYSTEM} tokens over without, later conversations": later / plain,
     }
 
 
 async def next_turns(engine: Engine) -> dict[str, float]:
+    conversations = [await turns(engine) for _ in range(CONVERSATIONS)]
+    first, last = (statistics.median(ttfts) for ttfts in zip(*conversations, strict=True))
+    return {f"TTFT of turn {TURNS}, after {CONVERSATION} tokens, over turn 1's": last / first}
+
+
+async def turns(engine: Engine) -> tuple[float, float]:
+    """TTFT of the first and of the last turn of one conversation."""
     messages, ttfts = [], []
     for _ in range(TURNS):
         messages.append(Message("user", engine.words(30)))
@@ -130,7 +137,7 @@ async def next_turns(engine: Engine) -> dict[str, float]:
         filler = CONVERSATION // TURNS - 40
         messages.append(Message("user", engine.words(filler)))
         messages.append(Message("assistant", (await engine.ask(messages, 8)).text))
-    return {f"TTFT of turn {TURNS}, after {CONVERSATION} tokens, over turn 1's": ttfts[-1] / ttfts[0]}
+    return ttfts[0], ttfts[-1]
 
 
 async def main() -> None:

@@ -14,10 +14,11 @@ from collections.abc import Sequence as ListOf
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-PATIENCE = 1.5  # prefill in a step that decodes, in decode times
+PATIENCE = 2  # prefill in a step that decodes, in decode times
 LONGEST_STEP_S = 0.5  # of prefill alone: how long a new request or a cancellation may have to wait
 FEWEST, MOST = 16, 512  # tokens of prefill in a step, whatever they cost
 SHARE = 0.25  # of a step's prefill, for the one that has waited longest
+STRETCH = 1.25  # a prompt that so much more than its room brings to its end needs no further step, which costs more
 SMOOTHING = 0.2  # weight of the newest measurement
 
 
@@ -89,7 +90,8 @@ class Scheduler:
             (s, budget) for s in sorted(prompts, key=lambda sequence: sequence.pending)
         ]:
             if budget > 0 and (sequence.slotted or take_slot(sequence)):
-                count = min(sequence.pending - plan[sequence], share, budget)
+                rest, room = sequence.pending - plan[sequence], min(share, budget)
+                count = rest if rest <= STRETCH * room else room
                 plan[sequence] += count
                 budget -= count
         return dict(plan)

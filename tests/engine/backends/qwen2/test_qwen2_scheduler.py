@@ -100,3 +100,11 @@ def test_small_pieces_of_a_prompt_do_not_seem_dear() -> None:
         piece = policy.budget(0)
         policy.costs.learn(decodes=0, prefill=piece, seconds=0.07 + piece * 0.006)
     assert 60 <= policy.budget(0) <= 75
+
+
+def test_a_prompt_that_nearly_fits_into_a_step_takes_no_second_one() -> None:
+    policy = scheduler()
+    room = policy.budget(0)
+    nearly, longer = sequence(int(1.2 * room)), sequence(2 * room)
+    assert policy.schedule([nearly], take_slot) == {nearly: int(1.2 * room)}
+    assert policy.schedule([longer], take_slot) == {longer: room}
