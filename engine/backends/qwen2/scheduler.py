@@ -3,7 +3,8 @@
 Pure policy: no tensors, no I/O, no clock of its own (times are passed in, in seconds). Tested by simulation.
 
 A decode never waits for a prompt: while answers stream, the prefill of one step may take PATIENCE times what the
-decodes take, by measured cost, so that no gap between two tokens is longer than 1 + PATIENCE usual ones. A long prompt
+decodes take, by measured cost, so that no gap between two tokens is longer than 1 + PATIENCE usual ones (and SPARE more
+where that spares a prompt another step). A long prompt
 lets short ones pass, but whoever has waited longest gets SHARE of every step's prefill, so that a long prompt comes to
 its end under any load, and never makes a short one wait for more than that share.
 """
@@ -18,7 +19,7 @@ PATIENCE = 2  # prefill in a step that decodes, in decode times
 LONGEST_STEP_S = 0.5  # of prefill alone: how long a new request or a cancellation may have to wait
 FEWEST, MOST = 16, 512  # tokens of prefill in a step, whatever they cost
 SHARE = 0.25  # of a step's prefill, for the one that has waited longest
-STRETCH = 1.25  # a prompt that so much more than its room brings to its end needs no further step, which costs more
+SPARE = 0.25  # of a step's prefill on top, where that brings a prompt to its end: a further step costs more
 SMOOTHING = 0.2  # weight of the newest measurement
 
 
@@ -85,13 +86,14 @@ class Scheduler:
         plan = Counter({sequence: 1 for sequence in sequences if sequence.slotted and sequence.pending == 1})
         prompts = [sequence for sequence in sequences if sequence not in plan]
         budget = self.budget(len(plan))
+        spare = int(budget * SPARE)
         oldest = sorted(prompts, key=lambda sequence: sequence.arrived_at)[:1]
         for sequence, share in [(s, int(budget * SHARE) or 1) for s in oldest] + [
             (s, budget) for s in sorted(prompts, key=lambda sequence: sequence.pending)
         ]:
             if budget > 0 and (sequence.slotted or take_slot(sequence)):
                 rest, room = sequence.pending - plan[sequence], min(share, budget)
-                count = rest if rest <= STRETCH * room else room
+                count = rest if rest <= room + spare else room
                 plan[sequence] += count
                 budget -= count
         return dict(plan)
