@@ -34,6 +34,7 @@ from ui.connections import serving
 from ui.desk import Desk
 from ui.entry import Entry
 from ui.guard import Guard
+from ui.interpreter import settle
 from ui.logs import log_in_one_place
 from ui.pages import account, admin, chat, login, review
 from ui.seal import Seal, open_seal
@@ -74,8 +75,7 @@ def joining(settings: Settings, seal: Seal) -> Joining | None:
 
 
 def main() -> None:
-    gc.freeze()
-    gc.enable()
+    settle()
     log_in_one_place()
     settings = load()
     log_in_one_place(settings.log_format)

@@ -37,7 +37,9 @@ from tests.databases import SECRET
 from tests.server import API_KEY, RunningServer, bearer, running_server
 from ui.seal import Seal
 
-CROWD = 30  # pages and programs for each place to run, and for each to wait: more than twice what is answered
+CROWD = 30  # pages and programs for each place to run, and for each to wait
+THINK_S, RETRY_S, BETWEEN_S = 30.0, 13.0, 11.0  # at most, a person's after an answer and a refusal, and a program's
+# pauses: together they ask for a bit more than twice of what these places answer
 WORD = re.compile(r"nonce[0-9a-f]{32}")
 ENDED = {str(status) for status in Status if status.final}
 CHAT = "/v1/chat/completions"
@@ -57,9 +59,16 @@ class Soak:
     server: RunningServer
     until_s: float  # time.monotonic()
     dice: random.Random
+    haste: float = 1.0  # all pauses are so many times shorter
     taken: set[str] = field(default_factory=set)  # words of questions that the server has taken
     did: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
+
+    @property
+    def asked_over_taken(self) -> float:
+        """How many times what is taken is asked for."""
+        taken = self.did["pages answered"] + self.did["programs answered"]
+        return 1 + (self.did["pages refused"] + self.did["programs refused"]) / max(1, taken)
 
     @property
     def over(self) -> bool:
@@ -77,21 +86,21 @@ class Soak:
             self.faults.append(f"somebody saw the words of others: {sorted(foreign)[:3]}")
 
     async def pause(self, most_s: float) -> None:
-        await asyncio.sleep(self.dice.uniform(0, most_s))
+        await asyncio.sleep(self.dice.uniform(0, most_s) / self.haste)
 
 
 async def page(soak: Soak, http: httpx.AsyncClient, session: str) -> None:
     """A person with one tab: asks, reads or stops or reloads, thinks, begins anew now and then."""
     own: set[str] = set()
     tab = Page(http, session, lambda frame: soak.check(frame, own))
-    await soak.pause(10)
+    await soak.pause(THINK_S)
     await tab.open()
     while not soak.over:
         word = soak.word()
         own.add(word)
         if await tab.ask(soak.question(word)):
             soak.did["pages refused"] += 1
-            await soak.pause(4)
+            await soak.pause(RETRY_S)
             continue
         soak.taken.add(word)
         soak.did["pages answered"] += 1
@@ -105,7 +114,7 @@ async def page(soak: Soak, http: httpx.AsyncClient, session: str) -> None:
                 await tab.open(f"/c/{tab.conversation}")
                 soak.did["reloaded"] += 1
         await tab.until_answered()
-        await soak.pause(8)
+        await soak.pause(THINK_S)
         if soak.dice.random() < 0.3:
             await tab.open()
     await tab.close()
@@ -128,7 +137,7 @@ async def program(soak: Soak, http: httpx.AsyncClient) -> None:
                     soak.did["programs refused"] += 1
         except TimeoutError:
             soak.did["hung up"] += 1
-        await soak.pause(2)
+        await soak.pause(BETWEEN_S)
 
 
 def is_refusal(response: httpx.Response) -> bool:
@@ -153,9 +162,11 @@ def watch(url: str, seconds: float) -> tuple[list[float], list[float]]:
     return alive, refused
 
 
-async def soaked(server: RunningServer, sessions: list[str], programs: int, seconds: float) -> tuple[Soak, list[float]]:
+async def soaked(
+    server: RunningServer, sessions: list[str], programs: int, seconds: float, haste: float = 1.0
+) -> tuple[Soak, list[float]]:
     """Let everybody do as they do for so long; also the server's memory every few seconds, in bytes."""
-    soak = Soak(server, time.monotonic() + seconds, random.Random(7))
+    soak = Soak(server, time.monotonic() + seconds, random.Random(7), haste)
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
     memory: list[float] = []
 
@@ -240,6 +251,7 @@ def run(minutes: float, pages: int, programs: int) -> tuple[dict[str, float], st
             log = check_log(server, soak)
             assert not soak.faults, soak.faults[:5]
             assert refused, "nobody was refused: this was no load beyond the capacity"
+            assert soak.asked_over_taken > 2, f"asked for is {soak.asked_over_taken:.1f} times what is taken"
             assert "Traceback" not in (said := server.output()), said[said.index("Traceback") - 500 :][:3000]
             figures = {
                 "/livez, at most, s": max(alive),
@@ -247,8 +259,9 @@ def run(minutes: float, pages: int, programs: int) -> tuple[dict[str, float], st
                 "event loop lag, 99th percentile, s": lag_s,
                 "memory, last third over second third": _growth(memory),
             }
-            words = f"{dict(soak.did)}; rows: {log}; memory {memory[-1] / 1e6:.0f} MB at the end; "
-            return figures, words + f"files open before {files}, after {_files(server)}"
+            words = f"asked for: {soak.asked_over_taken:.1f} times what is taken; {dict(soak.did)}; rows: {log}; "
+            words += f"memory {memory[-1] / 1e6:.0f} MB at the end; files open before {files}, after {_files(server)}"
+            return figures, words
 
 
 def _memory(server: RunningServer) -> float:

@@ -37,7 +37,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, sessions: list[str]) -> Ite
 
 async def test_a_crowd_beyond_the_capacity_leaves_nothing_undone(server: RunningServer, sessions: list[str]) -> None:
     """Everybody's answers are their own, each question that was taken has one final row, and nothing is left over."""
-    soak, _ = await soaked(server, sessions, PROGRAMS, SECONDS)
+    soak, _ = await soaked(server, sessions, PROGRAMS, SECONDS, haste=6)
     assert soak.faults == []
     assert soak.taken
     assert soak.did["pages refused"] + soak.did["programs refused"] > 0

@@ -104,7 +104,11 @@ def _opens(auth: Auth, sid: str, message: Any) -> bool:
 def _holds(auth: Auth, sid: str, message: Any) -> bool:
     """Whether this socket has shaken hands as this page, and the page may still be used."""
     client = _client(message)
-    return client is not None and client.id in core.sio.rooms(sid) and _may_use(auth, client)
+    return client is not None and _has_joined(sid, client.id) and _may_use(auth, client)
+
+
+def _has_joined(sid: str, page: str) -> bool:
+    return sid in core.sio.manager.rooms.get("/", {}).get(page, ())  # `sio.rooms(sid)` would look through all of them
 
 
 def _may_use(auth: Auth, client: Client) -> bool:
