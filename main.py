@@ -36,6 +36,7 @@ from ui.entry import Entry
 from ui.guard import Guard
 from ui.interpreter import settle
 from ui.logs import log_in_one_place
+from ui.middleware import leave_out_what_entry_does
 from ui.pages import account, admin, chat, login, review
 from ui.seal import Seal, open_seal
 from ui.serving import Life, prepare
@@ -100,6 +101,7 @@ def serve(desk: Desk) -> None:
     if desk.settings.otlp_endpoint:
         trace(desk)
     app.add_middleware(Entry, secure=desk.settings.public_url.startswith("https://"), base=desk.settings.base_path)
+    leave_out_what_entry_does(app)
     app.storage.max_tab_storage_age = TAB_S
     life = Life(desk)
     life.register()

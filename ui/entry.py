@@ -1,8 +1,9 @@
 """What every HTTP request passes first: it gets an id, one line in the log, and no stack trace.
 
-Below another site's name it takes the path there away (ui/base_path.py), whether the proxy has done so already or not.
-The answer gets the security headers (ui/headers.py). The log line holds the id, the account's id, the path without its
-query, the status and the time; never a prompt, a key or a password.
+Below another site's name it takes the path there away (ui/base_path.py), whether the proxy has done so already or not,
+and puts it before where answers lead to. The answer gets the security headers (ui/headers.py), and may be kept if it is
+one of NiceGUI's files (ui/middleware.py). The log line holds the id, the account's id, the path without its query, the
+status and the time; never a prompt, a key or a password.
 """
 
 import re
@@ -10,6 +11,7 @@ import time
 from urllib.parse import quote
 
 from loguru import logger
+from nicegui import app
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -17,6 +19,7 @@ from engine.errors import EngineError
 from engine.types import new_id
 from ui.api.faults import failure, refused
 from ui.headers import NOTHING, security_headers
+from ui.middleware import lasts
 
 QUIET = ("/static/", "/_nicegui", "/livez", "/readyz", "/health", "/metrics", "/favicon.ico")
 GIVEN_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
@@ -31,7 +34,7 @@ class Entry:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             return await self.app(scope, receive, send)
-        leads_there = self._begin(scope)
+        self._begin(scope)
         state = scope.setdefault("state", {})
         state["base"] = self.base
         state["request_id"], state["person"] = new_id(), None
@@ -39,25 +42,20 @@ class Entry:
         state["given_id"] = given if GIVEN_ID.fullmatch(given) else ""  # for the program's own log; never an id of ours
         if scope["type"] == "websocket":
             return await self.app(scope, receive, send)
-        return await self._http(scope, receive, send, leads_there)
+        return await self._http(scope, receive, send)
 
-    def _begin(self, scope: Scope) -> str:
-        """Let the path that is asked for begin behind ours, and NiceGUI know of it; return what locations lack then.
-
-        NiceGUI puts before them what the proxy says of itself, further out than we stand.
-        """
-        said = Headers(scope=scope).get(PREFIX_HEADER.decode(), "")
+    def _begin(self, scope: Scope) -> None:
+        """Let the path that is asked for begin behind ours, and NiceGUI know of it."""
         scope["headers"] = [pair for pair in scope["headers"] if pair[0] != PREFIX_HEADER]
         if not self.base:
-            return ""
+            return
         scope["headers"].append((PREFIX_HEADER, self.base.encode()))
         path: str = scope["path"]
         if path == self.base or path.startswith(f"{self.base}/"):
             scope["path"] = path[len(self.base) :] or "/"
             scope["raw_path"] = scope["raw_path"][len(self.base) :] or b"/"
-        return "" if said == self.base else self.base
 
-    async def _http(self, scope: Scope, receive: Receive, send: Send, leads_there: str) -> None:
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         began, status = time.perf_counter(), 0
         # HEAD is answered as GET everywhere; what serves the connection knows that it was HEAD and sends no body.
         asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
@@ -69,7 +67,9 @@ class Entry:
                 headers = MutableHeaders(scope=message)
                 headers["x-request-id"] = scope["state"]["given_id"] or scope["state"]["request_id"]
                 if location := headers.get("location"):
-                    headers["location"] = _led(scope, location, leads_there)
+                    headers["location"] = _led(scope, location, self.base)
+                if lasts(scope["path"]):
+                    headers["Cache-Control"] = app.config.cache_control_directives
                 for name, value in self.headers.items():
                     headers.setdefault(name, value)
                 if not headers.get("content-type", "").startswith("text/html"):

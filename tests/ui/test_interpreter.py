@@ -1,0 +1,37 @@
+"""Python looks for garbage among everything once in a while, and among what is young as usual."""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from ui import interpreter
+from ui.interpreter import NEVER, SeldomAmongEverything
+
+
+@pytest.fixture
+def usual() -> Iterator[tuple[int, int, int]]:
+    before = gc.get_threshold()
+    yield before
+    gc.set_threshold(*before)
+
+
+def test_after_a_look_among_everything_the_next_one_has_to_wait(usual: tuple[int, int, int]) -> None:
+    seldom = SeldomAmongEverything()
+    seldom("stop", {"generation": 2})
+    assert gc.get_threshold() == (*usual[:2], NEVER)
+    seldom("start", {"generation": 1})
+    seldom("stop", {"generation": 1})
+    assert gc.get_threshold() == (*usual[:2], NEVER)
+
+
+def test_when_its_time_has_passed_python_decides_again(
+    usual: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interpreter, "OLD_EVERY_S", 0.0)
+    seldom = SeldomAmongEverything()
+    seldom("stop", {"generation": 2})
+    seldom("stop", {"generation": 0})
+    assert gc.get_threshold()[2] == NEVER  # the youngest are looked through too often to ask the clock each time
+    seldom("stop", {"generation": 1})
+    assert gc.get_threshold() == usual
