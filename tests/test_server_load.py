@@ -12,7 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
-from bench.soak import at_rest, check_log, people, soaked
+from bench.crowd import people, soaked
+from bench.soak import at_rest, check_log
 from tests.databases import in_a_thread
 from tests.server import RunningServer, bearer, running_server
 
