@@ -123,6 +123,18 @@ class _Reader:
             pynvml.nvmlShutdown()
 
 
+def has_nvidia_driver() -> bool:
+    """Whether NVIDIA's library is there, without which nothing of theirs computes. Asking takes no time."""
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError_LibraryNotFound:
+        return False
+    except (pynvml.NVMLError, OSError):
+        return True
+    pynvml.nvmlShutdown()
+    return True
+
+
 def _read_gpu(device: Any) -> Gpu:
     """Raises NVMLError when the device is lost."""
     memory = _if_told(lambda: pynvml.nvmlDeviceGetMemoryInfo(device))

@@ -26,7 +26,12 @@ def test_requests_are_seen_opened_and_cancelled_as_they_come_and_go(office: Runn
     expect(admin.get_by_role("dialog")).to_contain_text("long <b>tale</b>")
     button(admin, "Close").click()
 
-    expect(row(admin, "ada").locator("td").nth(6)).to_have_text("1")  # page that watches
+    cells = row(admin, "ada").locator("td")
+    expect(cells.nth(1)).to_have_text("page")
+    expect(cells.nth(3)).to_have_text(re.compile(r"^\d+ s$"))  # its age
+    expect(cells.nth(4)).to_have_text(re.compile(r"^[1-9][\d,]*$"))  # tokens so far
+    expect(cells.nth(5)).to_have_text(re.compile(r"^[1-9][\d,]*\.\d$"))  # and a second
+    expect(cells.nth(6)).to_have_text("1")  # page that watches
 
     button(admin, "Cancel: ada").click()
     button(admin, "Cancel the request").click()
@@ -84,6 +89,9 @@ def test_a_higher_limit_is_previewed_lets_a_waiting_request_start_and_is_kept(
     button(steer, "Change the limits…").click()
     expect(steer.get_by_text("Running at once: please give a whole number from 1 to 256.")).to_be_visible()
     running.fill("2")
+    others = {"Waiting at most": "40", "Of one person": "4", "Tokens of one answer": "3000"}
+    for name, value in others.items():
+        steer.get_by_label(name).fill(value)
     button(steer, "Change the limits…").click()
     expect(steer.get_by_role("dialog", name="Change the limits?")).to_contain_text("Running at once 1 → 2")
     expect(steer.get_by_role("dialog")).to_contain_text("Starts at once: bob.")
@@ -96,6 +104,8 @@ def test_a_higher_limit_is_previewed_lets_a_waiting_request_start_and_is_kept(
 
     steer.reload()
     expect(steer.get_by_label("Running at once")).to_have_value("2")
+    for name, value in others.items():
+        expect(steer.get_by_label(name)).to_have_value(value)
     button(steer, "As in the settings…").click()
     button(steer, "Apply").click()
     expect(steer.get_by_label("Running at once")).to_have_value("1")

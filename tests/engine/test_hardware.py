@@ -31,6 +31,10 @@ def test_memory_and_processor_are_this_machines() -> None:
     assert 0 <= hardware.read().cpu_percent <= 100
 
 
+def test_whether_there_is_a_driver_is_known_at_once() -> None:
+    assert hardware.has_nvidia_driver() == ("no NVIDIA driver" not in hardware.read().gpu_trouble)
+
+
 def test_readings_come_from_any_thread() -> None:
     readings: list[hardware.Hardware] = []
     threads = [threading.Thread(target=lambda: readings.append(hardware.read())) for _ in range(8)]

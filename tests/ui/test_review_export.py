@@ -82,3 +82,13 @@ def test_chat_lines_prefer_the_corrected_answer_and_leave_out_what_is_bad() -> N
     assert chat_line(exchange("d", messages=(Message("text", "Once"),)), better, PEOPLE) == ""
     failed = json.loads(chat_line(exchange("b", status=Status.FAILED), better, PEOPLE))
     assert failed["messages"][-1] == corrected
+
+
+def test_a_chat_line_of_an_answer_that_was_gone_on_with_holds_it_in_one_turn() -> None:
+    """Its beginning was sent along as the assistant's, which no trainer should read as an answer of its own."""
+    asked = Message("user", "Count.")
+    one = exchange("a", messages=(asked, Message("assistant", "One, two,")), answer=" three.")
+    whole = {"role": "assistant", "content": "One, two, three."}
+    assert json.loads(chat_line(one, None, PEOPLE))["messages"] == [{"role": "user", "content": "Count."}, whole]
+    better = json.loads(chat_line(one, Mark(correction="1, 2, 3."), PEOPLE))["messages"]
+    assert [message["content"] for message in better] == ["Count.", "1, 2, 3."]

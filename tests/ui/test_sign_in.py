@@ -160,6 +160,7 @@ def test_the_first_start_prints_one_link_that_makes_one_administrator() -> None:
         statuses = asyncio.run(race(server, path, 20))
         assert statuses.count(303) == 1
         assert server.rows("select count(*), min(role) from users") == [(1, "admin")]
+        assert server.rows("select password_hash from users")[0][0].startswith("$argon2id$")
         assert httpx.get(server.url + path).status_code == 403  # the link is used up
 
 

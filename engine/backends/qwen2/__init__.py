@@ -51,11 +51,18 @@ class Qwen2Backend:
         from engine.backends.qwen2 import ready, weights
 
         settings = self.settings
-        with ThreadPoolExecutor(1) as aside:  # checking leaves the interpreter to the import, which takes as long
-            importing = aside.submit(_import_loading)
-            source = weights.resolve(settings, report)
+
+        def check(source: "ModelSource") -> Path | None:
+            """The folder of ready weights, if it is there and whole."""
             folder = ready.folder_of(source, settings.quantize, settings.models_dir)
-            whole = folder if ready.is_whole(folder, report) else None
+            return folder if ready.is_whole(folder, report) else None
+
+        with ThreadPoolExecutor(2) as aside:  # checking leaves the interpreter to the import, which takes as long
+            importing = aside.submit(_import_loading)
+            likely = weights.without_hub(settings)
+            checking = {likely.identity: aside.submit(check, likely)} if likely else {}
+            source = weights.resolve(settings, report)
+            whole = checking[source.identity].result() if source.identity in checking else check(source)
             load = importing.result()
         return load(source, whole, settings, report)
 

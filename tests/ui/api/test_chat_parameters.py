@@ -1,5 +1,6 @@
 """What a chat completion may ask for beside messages: choices, logprobs, metadata, request ids, idempotency keys."""
 
+import json
 from collections.abc import Iterator
 
 import httpx
@@ -40,6 +41,17 @@ def test_several_choices_are_as_many_exchanges(client: openai.OpenAI, server: Ru
     rows = server.rows("select id, json_extract(sampling, '$.seed') from exchanges where prompt = 'three of them'")
     assert {seed for _, seed in rows} == {5, 6, 7}
     assert answer.id.removeprefix("chatcmpl-") in {id for id, _ in rows}
+
+
+def test_what_a_program_asks_for_reaches_the_engine(client: openai.OpenAI, server: RunningServer) -> None:
+    values: dict[str, object] = {"top_k": 7, "repetition_penalty": 1.25}
+    client.chat.completions.create(
+        model="default", messages=user("as I say"), temperature=0.25, top_p=0.5, seed=3, stop=["x", "好"], max_tokens=9,
+        extra_body=values,
+    )  # fmt: skip
+    ((kept,),) = server.rows("select sampling from exchanges where prompt = 'as I say'")
+    asked = {**values, "temperature": 0.25, "top_p": 0.5, "seed": 3, "stop": ["x", "好"], "max_tokens": 9}
+    assert asked.items() <= json.loads(kept).items()
 
 
 def test_choices_stream_side_by_side_and_end_once(client: openai.OpenAI) -> None:

@@ -93,8 +93,9 @@ def chat_line(exchange: Exchange, mark: "Mark | None", people: People) -> str:
     if exchange.messages[-1].role == "text":
         return ""
     good = exchange.status is Status.DONE and exchange.finish_reason == "stop" and not (mark and mark.rating == -1)
-    answer = (mark.correction if mark else "") or (exchange.answer if good else "")
-    said = [*(asdict(message) for message in exchange.messages), {"role": "assistant", "content": answer}]
+    answer = (mark.correction if mark else "") or (exchange.whole_answer if good else "")
+    asked = exchange.messages[:-1] if exchange.opening else exchange.messages  # the beginning is part of the answer
+    said = [*(asdict(message) for message in asked), {"role": "assistant", "content": answer}]
     return _json({"messages": said}) if answer else ""
 
 

@@ -128,7 +128,7 @@ def rerun(exchange: Exchange, who: str, say: Language, render: Render) -> Rerun:
         statusName=status_name(exchange.status, say),
         final=final,
         answer=render(exchange.answer) if final and exchange.answer else "",
-        text=exchange.answer,
+        text=exchange.whole_answer,
         error=exchange.error or "",
     )
 

@@ -5,12 +5,14 @@ import shutil
 from pathlib import Path
 
 import pytest
-from transformers import LlamaConfig
+from transformers import LlamaConfig, Qwen2ForCausalLM
 
-from engine.backends.qwen2.quantize import ready_folder
+from engine.backends.qwen2.quantize import ready_folder, size_on_disk
 from engine.backends.qwen2.ready import CONTROL, MANIFEST, SHAPE, TOKENIZER, WEIGHTS, is_whole
+from engine.backends.qwen2.source import HEADROOM
 from engine.errors import EngineError
 from engine.types import Progress
+from tests.disks import fill_up, small_disk_at
 from tests.engine.backends.qwen2.conftest import CPU
 from tests.engine.backends.qwen2.tiny import tiny_source
 
@@ -59,6 +61,26 @@ def test_what_a_killed_process_left_is_cleared_away(tiny_folder: Path, tmp_path:
     left.mkdir(parents=True)
     make(tiny_folder, tmp_path)
     assert not left.exists()
+
+
+def test_a_disk_that_becomes_full_meanwhile_is_one_sentence(tiny_folder: Path, tmp_path: Path) -> None:
+    with small_disk_at(tmp_path, 80) as disk:
+
+        def others_save_something(progress: Progress) -> None:
+            if progress.stage == "saving":
+                fill_up(disk / "ballast")
+
+        with pytest.raises(EngineError, match=r"is full; free some space there"):
+            ready_folder(tiny_source(tiny_folder), "nf4", disk, CPU, others_save_something)
+        assert list((disk / "ready").iterdir()) == []
+
+
+def test_the_space_that_it_needs_is_known_beforehand(tiny_folder: Path, ready: Path) -> None:
+    model = Qwen2ForCausalLM.from_pretrained(tiny_folder)
+    taken = (ready / WEIGHTS).stat().st_size
+    assert taken <= size_on_disk(model, "nf4") + HEADROOM
+    weights = model.config.vocab_size * model.config.hidden_size
+    assert size_on_disk(model, "nf4") >= 2 * weights  # the embedding stays as it is
 
 
 def test_another_architecture_is_refused_with_a_sentence(tiny_folder: Path, tmp_path: Path) -> None:

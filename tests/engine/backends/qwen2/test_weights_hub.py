@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
+from engine.backends.qwen2.weights import without_hub
 from tests.engine.backends.qwen2 import hub as hubs
 
 NAME = "Someone/Tiny-Qwen2"
@@ -176,3 +177,13 @@ def test_auto_falls_back_to_the_packaged_model_when_the_hub_is_silent(fetch: Fet
     assert result.stdout.strip().endswith("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf")
     assert "No model hub answered within" in result.stderr
     assert "so the packaged model runs." in result.stderr
+    likely = without_hub(Settings(model="auto"))  # what is looked at while the hub is asked
+    assert likely is not None
+    assert likely.folder / (likely.gguf_file or "") == Path(result.stdout.strip())
+
+
+def test_without_the_packaged_model_nothing_is_likely_while_a_hub_is_asked(tmp_path: Path) -> None:
+    from engine.settings import Settings
+
+    assert without_hub(Settings(model="auto", models_dir=tmp_path)) is None
+    assert without_hub(Settings(model="packaged", models_dir=tmp_path)) is None  # there is no hub to wait for

@@ -1,0 +1,66 @@
+"""The main job end to end: a person chats with the packaged 4-bit Qwen2 in the browser, and a reviewer reads it."""
+
+import re
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Visit
+from tests.browser.test_chat import answer, ask, box, note
+from tests.server import RunningServer, bearer, eventually, running_server
+
+pytestmark = [pytest.mark.browser, pytest.mark.model]
+
+FIRST_START_S = 900.0  # where the model has to be fetched and quantised first
+
+
+@pytest.fixture(scope="module")
+def qwen() -> Iterator[RunningServer]:
+    accounts = {"ada": "staff", "rita": "reviewer"}
+    settings = {"backend": "qwen2", "model": "packaged", "threads": 1, "max_new_tokens": 400}
+    with running_server(accounts=accounts, ready=False, **settings) as server:  # type: ignore[arg-type]  # names of settings
+        eventually(lambda: httpx.get(server.url + "/readyz").status_code == 200, within_s=FIRST_START_S)
+        yield server
+
+
+def test_staff_ask_a_4_bit_qwen2_and_reviewers_read_what_it_said(qwen: RunningServer, visit: Visit) -> None:
+    page = visit(qwen, name="ada")
+    question = "用一句话介绍杭州。"
+    box(page).fill(question)
+    counted = httpx.post(qwen.url + "/v1/tokenize", json={"prompt": question}, headers=bearer()).json()["count"]
+    shown = page.locator(".token-count")
+    expect(shown).to_have_text(re.compile(r"^\d+ tokens, room for 4,\d+ more$"))
+    assert 0 < int(shown.inner_text().split()[0]) - counted < 20  # the template around it
+    box(page).press("Enter")
+    expect(page.locator(".turn").last).to_have_attribute("data-status", "done", timeout=120_000)
+    said = answer(page).inner_text()
+    assert re.search(r"[\u4e00-\u9fff]", said)
+    assert "\ufffd" not in said
+
+    (row,) = qwen.rows(
+        "select id, answer, status, quantization, model, prompt_tokens, completion_tokens from exchanges"
+        " where prompt = ? and source = 'page'",
+        question,
+    )
+    assert row[2:4] == ("done", "nf4")
+    assert "Qwen2" in row[4]
+    assert row[5] > counted
+    assert row[6] >= len(said) / 4
+    review = visit(qwen, f"/review?open={row[0]}", name="rita")
+    expect(review.get_by_text(said.split("\n")[0]).first).to_be_visible()
+
+
+def test_stop_frees_the_engine_and_keeps_what_is_there(qwen: RunningServer, visit: Visit) -> None:
+    page = visit(qwen, name="ada")
+    ask(page, "Write the numbers from one to three hundred in words, one after the other.")
+    expect(answer(page)).to_contain_text(re.compile(r"\w+ ?\W+\w+ ?\W+\w+"), timeout=120_000)
+    page.get_by_role("button", name="Stop").click()
+    expect(note(page)).to_contain_text("You stopped this answer.")
+    ready = httpx.get(qwen.url + "/readyz").json()
+    assert (ready["running"], ready["waiting"]) == (0, 0)
+    ((kept, tokens),) = qwen.rows("select answer, completion_tokens from exchanges where status = 'stopped'")
+    assert 0 < tokens < 400
+    page.reload()
+    expect(answer(page)).to_have_text(re.compile(re.escape(kept.split("\n")[0].strip()[:20])))
