@@ -122,6 +122,7 @@ def test_each_conversation_keeps_its_own_draft(server: RunningServer, visit: Vis
     expect(answer(page)).to_have_text("You said: Draft elsewhere")
     box(page).fill("for this one")
     page.get_by_role("link", name="New chat").click()
+    expect(page).to_have_url(server.url + "/")  # the box is emptied before there is something to go back from
     expect(box(page)).to_have_value("")
     box(page).fill("for a new one")
     page.go_back()
