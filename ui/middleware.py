@@ -1,7 +1,7 @@
 """What lies around every HTTP request beside our own layers, ui/entry.py and ui/guard.py.
 
 NiceGUI puts two layers of Starlette's BaseHTTPMiddleware outermost, for two headers. Each has a task and two queues of
-its own for every request, which is a third of the way of a short one and half of a streamed piece's. Entry sets both
+its own for every request, which is most of a refusal's time beside a crowd (docs/performance.md). Entry sets both
 headers, so they are left out.
 """
 

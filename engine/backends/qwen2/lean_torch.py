@@ -1,4 +1,4 @@
-"""torch, imported without the parts that only tracing and compiling use: they are a third of its import.
+"""torch, imported without the parts that only tracing and compiling use: a fifth to a quarter of its import.
 
 `import torch` also loads torch.export, and Python versions of its operators for tensors that have no numbers
 (torch._meta_registrations). The forward pass runs real tensors and compiles nothing. What needs them nevertheless, as

@@ -79,6 +79,17 @@ def fetch(models_dir: Path, reason: str, report: Report, package: Packaged = QWE
                 file.unlink(missing_ok=True)
                 _join(folder, package, report)
             verified.add(file, package.sha256)
+    return _source(folder, reason, package)
+
+
+def at_hand(models_dir: Path, package: Packaged = QWEN2_5_CODER) -> ModelSource | None:
+    """The packaged model, if it was downloaded and found right before. Only looks, which takes no time."""
+    folder = models_dir / "packaged"
+    known = Verified(models_dir / "verified").holds(folder / package.file_name, package.sha256)
+    return _source(folder, "", package) if known else None
+
+
+def _source(folder: Path, reason: str, package: Packaged) -> ModelSource:
     return ModelSource(package.name, folder, package.file_name, reason, f"gguf-{package.sha256[:16]}")
 
 

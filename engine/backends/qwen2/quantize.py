@@ -112,7 +112,7 @@ def _load(source: ModelSource, report: Report) -> tuple["Qwen2ForCausalLM", Any]
 
 
 def size_on_disk(model: "Qwen2ForCausalLM", method: str) -> int:
-    """Bytes that the ready folder takes, at most: linears in half a byte with their scales, everything else in two."""
+    """Bytes of the ready folder's weights: linears in half a byte with their scales, embedding and head in two."""
     ends = {model.model.embed_tokens.weight, model.lm_head.weight}  # one and the same where they are tied
     two_bytes: int = sum(weight.numel() for weight in ends)
     others: int = sum(weight.numel() for weight in model.parameters()) - two_bytes

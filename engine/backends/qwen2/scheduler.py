@@ -4,9 +4,9 @@ Pure policy: no tensors, no I/O, no clock of its own (times are passed in, in se
 
 A decode never waits for a prompt: while answers stream, the prefill of one step may take PATIENCE times what the
 decodes take, by measured cost, so that no gap between two tokens is longer than 1 + PATIENCE usual ones (and SPARE more
-where that spares a prompt another step). A long prompt
-lets short ones pass, but whoever has waited longest gets SHARE of every step's prefill, so that a long prompt comes to
-its end under any load, and never makes a short one wait for more than that share.
+where that spares a prompt another step). A long prompt lets short ones pass, but whoever has waited longest gets SHARE
+of every step's prefill, so that a long prompt comes to its end under any load, and never makes a short one wait for
+more than that share.
 """
 
 from collections import Counter

@@ -67,9 +67,7 @@ def _automatic(settings: Settings, report: Report) -> ModelSource:
 
 def without_hub(settings: Settings) -> ModelSource | None:
     """What `auto` will come to if no hub answers, where it is here: it can be looked at while the hub is asked."""
-    if settings.model != "auto" or not packaged.is_there(settings.models_dir):
-        return None
-    return packaged.fetch(settings.models_dir, "", lambda _: None)
+    return packaged.at_hand(settings.models_dir) if settings.model == "auto" else None
 
 
 def preferred(free_gpu_memory: int | None) -> tuple[str, str]:
