@@ -1,16 +1,18 @@
 """Qdesk beside its peers on the same weights: closed loop, warm, distinct prompts, median of several rounds.
 
-    python -m bench.compare                                  all of it; says at the start about how long: on two cores
-                                                             hours, nearly all of them for the naive peer
-    python -m bench.compare --streams 1 8 --tokens 64 --rounds 1 --only qdesk naive
+    python -m bench.compare                                  all of it; says at the start about how long
+    python -m bench.compare --rounds 1                       the same in a third of the time
+    python -m bench.compare --streams 1 8 --tokens 64 --only qdesk naive
     python -m bench.compare --peer vllm=http://127.0.0.1:8000/v1
 
 Prints a table and writes it, with every figure, to bench/results/. Compare columns of one run: absolute figures move
-with the machine. A peer that is not installed is reported as left out. Run it with nothing else going on.
+with the machine. What a server has not answered WINDOW_S after all its streams have begun is broken off. A peer that is
+not installed is reported as left out. Run it with nothing else going on.
 """
 
 import argparse
 import asyncio
+import functools
 import importlib.util
 import json
 import subprocess
@@ -22,6 +24,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 import httpx
+from tokenizers import Tokenizer
 
 from bench import servers
 from bench.linears import limits
@@ -37,6 +40,7 @@ SPEEDS = {  # tokens/s to expect of 1 and of 16 streams on two cores with AVX2, 
     "llama-cpp-python": (15.0, 15.0),
 }
 START_S = 30.0  # for a server to come up
+WINDOW_S, WARM_S = 60.0, 15.0  # of one measurement, and of the short one before it
 Rows = list[Figures | None]  # by load; None where the peer does not take part
 
 
@@ -81,10 +85,23 @@ def _over_http(asked: argparse.Namespace, server: Callable[[], AbstractContextMa
 
 
 def _load(target: Target, streams: int, tokens: int, rounds: int) -> Figures:
-    asyncio.run(measure(target, streams=streams, tokens=8))  # warm
-    found = [asyncio.run(measure(target, streams=streams, tokens=tokens)) for _ in range(rounds)]
+    asyncio.run(measure(target, streams=streams, tokens=8, window_s=WARM_S))
+    found = [
+        asyncio.run(measure(target, streams=streams, tokens=tokens, window_s=WINDOW_S, count=_tokens_of))
+        for _ in range(rounds)
+    ]
     print(f"  {target.url} {streams} streams x {tokens} tokens: {median(found).tokens_per_s:.1f} tokens/s", flush=True)
     return median(found)
+
+
+def _tokens_of(text: str) -> int:
+    """By the model's own tokenizer, which all peers share."""
+    return len(_tokenizer().encode(text, add_special_tokens=False).ids)
+
+
+@functools.cache
+def _tokenizer() -> Tokenizer:
+    return Tokenizer.from_file(str(packaged_folder() / "tokenizer.json"))
 
 
 def _page_jobs(asked: argparse.Namespace) -> Rows:
@@ -129,7 +146,7 @@ def _expected_s(asked: argparse.Namespace, peers: Iterable[str]) -> float:
         one, sixteen = SPEEDS.get(name, SPEEDS["qdesk"])
         for streams, tokens in _loads(asked):
             speed = one + (sixteen - one) * (streams - 1) / 15
-            seconds += streams * (tokens * asked.rounds + 8) / speed
+            seconds += asked.rounds * min(streams * tokens / speed, WINDOW_S) + min(streams * 8 / speed, WARM_S)
     return seconds + START_S * len(list(peers))
 
 

@@ -1,19 +1,21 @@
 """Closed-loop load on an OpenAI-compatible server: N streams at once, T tokens each, all prompts different.
 
-Knows the OpenAI streaming form and nothing of who answers. Tokens are counted by the server's own usage, or by content
-chunks where it reports none. Import `measure`, or run it by hand:
+Knows the OpenAI streaming form and nothing of who answers. Tokens are counted by the server's own usage; where it
+reports none, by `count` from the text, or else by content chunks. Import `measure`, or run it by hand:
 
     python -m bench.load http://127.0.0.1:8080/v1 --streams 8 --tokens 64 --key sk-...
 """
 
 import argparse
 import asyncio
+import itertools
 import json
+import math
 import statistics
 import time
-from collections.abc import AsyncIterator
-from dataclasses import asdict, dataclass
-from itertools import count, pairwise
+from collections.abc import AsyncIterator, Callable
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import httpx
@@ -28,7 +30,8 @@ TOPICS = [
     "regular expressions for e-mail addresses",
     "greetings in French",
 ]
-_numbers = count(1)
+_numbers = itertools.count(1)
+Count = Callable[[str], int]  # the tokens of a text
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +58,66 @@ class Target:
     pid: int = 0  # of its process, where it was started here
 
 
-async def measure(target: Target, *, streams: int, tokens: int) -> Figures:
-    """Ask `streams` questions at once for `tokens` tokens each. Raises RuntimeError for any answer but 200."""
+@dataclass(eq=False, slots=True)
+class Answer:
+    """What has come of one stream. `began` is set at the first piece, and at the end if there was none."""
+
+    asked_at: float
+    pieces: list[tuple[float, str]] = field(default_factory=list)  # when, what
+    reported: int = 0  # tokens, by the server
+    began: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def tokens(self, count: Count | None, since: float = 0.0) -> int:
+        """All that the server reported, or those of the pieces that came after `since`."""
+        if self.reported and not since:
+            return self.reported
+        later = [text for at, text in self.pieces if at > since]
+        if count is None:
+            return len(later)
+        every = "".join(text for _, text in self.pieces)
+        return count(every) - count(every.removesuffix("".join(later)))
+
+
+async def measure(
+    target: Target, *, streams: int, tokens: int, window_s: float = math.inf, count: Count | None = None
+) -> Figures:
+    """Ask `streams` questions at once for `tokens` tokens each. Raises RuntimeError for any answer but 200.
+
+    What is not finished `window_s` after the last stream has begun is broken off, and the speed is that of the window:
+    a slow server is measured in bounded time, and without its way to the first token, which favours it.
+    """
     headers = {"Authorization": f"Bearer {target.key}"} if target.key else {}
     limits = httpx.Limits(max_connections=streams)
     async with httpx.AsyncClient(timeout=900, headers=headers, limits=limits) as client:
-        began = time.perf_counter()
-        found = await asyncio.gather(*(_one_stream(client, target, tokens) for _ in range(streams)))
-        wall = time.perf_counter() - began
-    arrivals = [times for times, _ in found]
-    first = [times[1] - times[0] for times in arrivals]
-    gaps = [b - a for times in arrivals for a, b in pairwise(times[1:])] or [0.0]
-    produced = sum(count for _, count in found)
+        start = time.perf_counter()
+        answers = [Answer(start) for _ in range(streams)]
+        running = asyncio.gather(*(_one_stream(client, target, tokens, answer) for answer in answers))
+        all_begun = await _until_over(running, answers, window_s)
+        end = time.perf_counter()
+    produced = sum(answer.tokens(count, all_begun) for answer in answers)
+    first = [answer.pieces[0][0] - start for answer in answers]
+    gaps = [later[0] - earlier[0] for answer in answers for earlier, later in pairwise(answer.pieces)] or [0.0]
     return Figures(
-        streams, produced, produced / wall, statistics.median(first), max(first), statistics.median(gaps), max(gaps)
+        streams,
+        produced,
+        produced / (end - (all_begun or start)),
+        statistics.median(first),
+        max(first),
+        statistics.median(gaps),
+        max(gaps),
     )
+
+
+async def _until_over(running: "asyncio.Future[list[None]]", answers: list[Answer], window_s: float) -> float:
+    """Wait for all streams or for the end of the window. Returns when that began if it ended them, else 0."""
+    for answer in answers:
+        await answer.began.wait()
+    all_begun = time.perf_counter()
+    try:
+        await asyncio.wait_for(running, window_s)
+    except TimeoutError:
+        return all_begun
+    return 0.0
 
 
 def median(rounds: list[Figures]) -> Figures:
@@ -79,8 +127,8 @@ def median(rounds: list[Figures]) -> Figures:
     return Figures(rounds[0].streams, rounds[0].tokens, **middle)
 
 
-async def _one_stream(client: httpx.AsyncClient, target: Target, tokens: int) -> tuple[list[float], int]:
-    """Return when the question was asked and when each content chunk came, and how many tokens the answer has."""
+async def _one_stream(client: httpx.AsyncClient, target: Target, tokens: int, answer: Answer) -> None:
+    """Ask, and note what comes and when."""
     number = next(_numbers)
     body = {
         "model": target.model,
@@ -93,18 +141,20 @@ async def _one_stream(client: httpx.AsyncClient, target: Target, tokens: int) ->
         "stream_options": {"include_usage": True},
         **dict(target.extra),
     }
-    times = [time.perf_counter()]
-    async with client.stream("POST", f"{target.url}/chat/completions", json=body) as response:
-        if response.status_code != 200:
-            raise RuntimeError(f"{response.status_code}: {(await response.aread())[:300]!r}")
-        reported = 0
-        async for chunk in _chunks(response):
-            reported = (chunk.get("usage") or {}).get("completion_tokens", reported)
-            if any(choice.get("delta", {}).get("content") for choice in chunk.get("choices") or []):
-                times.append(time.perf_counter())
-    if len(times) < 2:
-        raise RuntimeError("the answer was empty")
-    return times, reported or len(times) - 1
+    try:
+        async with client.stream("POST", f"{target.url}/chat/completions", json=body) as response:
+            if response.status_code != 200:
+                raise RuntimeError(f"{response.status_code}: {(await response.aread())[:300]!r}")
+            async for chunk in _chunks(response):
+                answer.reported = (chunk.get("usage") or {}).get("completion_tokens", answer.reported)
+                text = "".join(choice.get("delta", {}).get("content") or "" for choice in chunk.get("choices") or [])
+                if text:
+                    answer.pieces.append((time.perf_counter(), text))
+                    answer.began.set()
+        if not answer.pieces:
+            raise RuntimeError("the answer was empty")
+    finally:
+        answer.began.set()
 
 
 async def _chunks(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:

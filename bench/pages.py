@@ -1,10 +1,11 @@
 """Many open chat pages: what one costs in memory, what is left when all have closed, and how soon a page still answers.
 
-    python -m bench.pages                          # 200 pages, 16 of them streaming; about three minutes
+    python -m bench.pages                                 # 200 pages, 16 of them streaming; about three minutes
+    python -m bench.pages --model packaged --streaming 0  # the memory of a whole server, with a model in it
 
 The pages are NiceGUI clients without a browser: each loads the page over HTTP, opens its socket and confirms what it
 gets, as a browser does. One real Chromium beside them clicks and types, and says how long it took until the page showed
-what was asked for. A script plays the model, so that the figures are of the pages alone.
+what was asked for. A script plays the model unless one is named, so that the figures are of the pages alone.
 """
 
 import argparse
@@ -205,7 +206,7 @@ async def measure(server: RunningServer, pages: int, streaming: int) -> tuple[Fi
     fresh = await settled(server, "fresh", within_s=0)
     browsers = [await signed_in(server, name) for name in PEOPLE]
     async with many(server, browsers, WARM_PAGES) as warm:
-        await ask_all(warm)
+        await ask_all(warm if streaming else [])
         await interactions(server, steps=2)
     start = await settled(server, "start")
     async with many(server, browsers, pages) as all_of_them:
@@ -264,9 +265,15 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--pages", type=int, default=200)
     options.add_argument("--streaming", type=int, default=16)
+    options.add_argument("--model", help="as in QDESK_MODEL")
     chosen, began = options.parse_args(), datetime.now(UTC)
-    places = {"max_concurrent_requests": max(chosen.streaming, WARM_PAGES) + 1, "max_new_tokens": 4000}
-    with running_server(accounts=PEOPLE, **places) as server:
+    settings: dict[str, object] = {
+        "max_concurrent_requests": max(chosen.streaming, WARM_PAGES) + 1,
+        "max_new_tokens": 4000,
+    }
+    if chosen.model:
+        settings |= {"backend": "qwen2", "model": chosen.model}
+    with running_server(accounts=PEOPLE, **settings) as server:
         figures, taken = asyncio.run(measure(server, chosen.pages, chosen.streaming))
     save(began, table(figures, taken), asdict(figures) | {"milliseconds": taken})
 

@@ -23,6 +23,7 @@ from engine.settings import Settings
 from engine.types import ChatRequest, Delta, Message, Sampling
 
 STREAMS, LONG, SYSTEM, CONVERSATION, TURNS, CONVERSATIONS, ROUNDS = 8, 3500, 600, 3000, 10, 3, 5
+THINKING_S = 1.0  # before a next turn: the least that a person takes
 WORDS = (ENGLISH + CHINESE).split()
 
 
@@ -131,6 +132,7 @@ async def turns(engine: Engine) -> tuple[float, float]:
     messages, ttfts = [], []
     for _ in range(TURNS):
         messages.append(Message("user", engine.words(30)))
+        await asyncio.sleep(THINKING_S)
         answer = await engine.ask(messages, 8)
         ttfts.append(answer.ttft)
         messages.append(Message("assistant", answer.text))

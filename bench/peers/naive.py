@@ -1,7 +1,7 @@
 """The peer to beat: one `generate` in a thread of its own for each request, behind a queue of fixed size.
 
 This is how most first tutorials serve a model with FastAPI and transformers. It streams the OpenAI way, so that the
-same load generator drives it.
+same load generator drives it, and it stops when the client has gone, which most tutorials do not.
 
     python bench/peers/naive.py MODEL_FOLDER --port 8081 --limit 16
 """
@@ -9,8 +9,8 @@ same load generator drives it.
 import argparse
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from threading import Thread
+from collections.abc import AsyncIterator, Callable
+from threading import Event, Thread
 from typing import Any
 
 import torch
@@ -49,19 +49,36 @@ def create_app(folder: str, limit: int) -> FastAPI:
         streamer = TextIteratorStreamer(tokenizer, skip_prompt=True, skip_special_tokens=True)
         wanted = body["max_tokens"]
         options = {"max_new_tokens": wanted, "min_new_tokens": wanted if body.get("ignore_eos") else 0}
-        arguments = {**inputs, **options, "do_sample": False, "streamer": streamer}
+        gone = Event()
+        arguments = {
+            **inputs,
+            **options,
+            "do_sample": False,
+            "streamer": streamer,
+            "stopping_criteria": [stop_if(gone)],
+        }
         Thread(target=model.generate, kwargs=arguments, daemon=True).start()
-        return StreamingResponse(events(streamer), media_type="text/event-stream")
+        return StreamingResponse(events(streamer, gone), media_type="text/event-stream")
 
-    async def events(streamer: TextIteratorStreamer) -> AsyncIterator[str]:
+    async def events(streamer: TextIteratorStreamer, gone: Event) -> AsyncIterator[str]:
         try:
             while (text := await asyncio.to_thread(next, streamer, None)) is not None:
                 yield f"data: {json.dumps({'choices': [{'delta': {'content': text}}]})}\n\n"
             yield "data: [DONE]\n\n"
         finally:
-            await places.get()
+            gone.set()
+            places.get_nowait()  # nothing can be awaited where the client has gone
 
     return app
+
+
+def stop_if(gone: Event) -> Callable[..., torch.Tensor]:
+    """A criterion of `generate`, which wants an answer for each of its rows."""
+
+    def stop(tokens: torch.Tensor, scores: object) -> torch.Tensor:
+        return torch.full((len(tokens),), gone.is_set())
+
+    return stop
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ class Slot:
     tokens: list[int] = field(default_factory=list)  # whose keys and values are in the cache, from position 0 on
     in_use: bool = False
     used_at: int = 0  # the cache's count of events, for least recently used
+    ahead: list[int] = field(default_factory=list)  # what is likely to follow, to be read when there is nothing to do
     reach: int = 0  # most tokens that it has held
 
 
@@ -67,20 +68,26 @@ class KVCache:
         if slot is not best:
             self._copy(best, slot, cached)
         slot.reach = max(slot.reach, len(slot.tokens))
-        slot.tokens = list(tokens[:cached])
+        slot.tokens, slot.ahead = list(tokens[:cached]), []
         slot.in_use = True
         self._touch(slot)
         return slot, cached
 
-    def release(self, slot: Slot) -> None:
-        """Give the slot back; what it holds stays until the room is needed."""
+    def release(self, slot: Slot, ahead: Sequence[int] = ()) -> None:
+        """Give the slot back; what it holds stays until the room is needed. `ahead` is likely to follow."""
         slot.in_use = False
+        slot.ahead = list(ahead[: self.capacity - len(slot.tokens)])
         self._touch(slot)
+
+    def to_read_ahead(self) -> Slot | None:
+        """The slot that was given back last of those that something may be added to."""
+        waiting = [slot for slot in self.slots if slot.ahead]
+        return max(waiting, key=lambda slot: slot.used_at, default=None)
 
     def wipe(self, slot: Slot) -> None:
         """Forget what the slot holds. What is no number counts even where it is masked, so nothing of it may stay."""
         written = max(slot.reach, len(slot.tokens)) + BEYOND
-        slot.tokens, slot.reach = [], 0
+        slot.tokens, slot.ahead, slot.reach = [], [], 0
         for tensor in (*self.keys, *self.values):
             tensor[slot.index, :, :written] = 0
 

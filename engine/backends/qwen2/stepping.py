@@ -16,7 +16,7 @@ from torch import Tensor
 from engine.backends import Guesses
 from engine.backends.qwen2.attention import Piece
 from engine.backends.qwen2.exhaustion import in_parts
-from engine.backends.qwen2.kvcache import KVCache
+from engine.backends.qwen2.kvcache import KVCache, Slot
 from engine.backends.qwen2.lookup import worth_guessing
 from engine.backends.qwen2.sampler import sample
 from engine.backends.qwen2.scheduler import Costs, Scheduler
@@ -137,6 +137,12 @@ class Stepper:
         if stream.slot:
             self._cache.wipe(stream.slot)
         self._close(stream, BackendFailed(said))
+
+    def read_ahead(self, slot: Slot) -> None:
+        """Add to a slot that nobody uses what is likely to follow, so that it need not be read later."""
+        tokens, slot.ahead = slot.ahead, []
+        self._model.step([Piece(slot.index, len(slot.tokens), tokens, logits=0)], self._cache)
+        slot.tokens += tokens
 
     def warm_up(self) -> None:
         """Run one token first, for what libraries do at the first use: bitsandbytes packs weights anew then, for one.

@@ -4,20 +4,20 @@ Knows how an answer ends. Knows nothing of models and of other requests.
 """
 
 import asyncio
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 
+from engine.backends.qwen2 import scheduler
 from engine.backends.qwen2.kvcache import Slot
 from engine.backends.qwen2.lookup import Lookup
 from engine.backends.qwen2.sampler import Chooser
-from engine.backends.qwen2.scheduler import Sequence
 from engine.backends.qwen2.tokens import TextStream
 from engine.errors import EngineError
 from engine.types import Delta, Done, Event, FinishReason, Logprob, Started
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class Stream(Sequence):
+class Stream(scheduler.Sequence):
     """Made on the event loop, then worked on by the generation thread alone.
 
     `events` gets the stream's events in order and, as the last item, Done, an error, or None if it was cancelled.
@@ -26,6 +26,7 @@ class Stream(Sequence):
     prompt_tokens: int
     max_tokens: int
     ends: Container[int]  # tokens that end the answer
+    next_turn: Sequence[int]  # what follows the answer, where another question does
     chooser: Chooser
     text: TextStream
     loop: asyncio.AbstractEventLoop
@@ -44,6 +45,11 @@ class Stream(Sequence):
     def room(self) -> int:
         """Tokens that the answer may still have."""
         return self.max_tokens - self.completion_tokens
+
+    @property
+    def ahead(self) -> list[int]:
+        """What the slot still lacks of the beginning of the next turn; nothing where there is none to come."""
+        return [*self.tokens[self.computed :], *self.next_turn] if self.completion_tokens and self.next_turn else []
 
     def compute(self, count: int) -> None:
         """Note that the next tokens are in the cache now."""

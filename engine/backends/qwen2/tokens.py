@@ -42,6 +42,7 @@ class Tokens:
         self.count = max(token["id"] for token in added.values()) + 1
         self._text = Tokenizer.from_file(str(folder / TOKENIZER))
         self._newline = self.encode("\n")
+        self.between = [self.end, *self._newline, self.start, *self.encode("user\n")]  # an answer and the next question
 
     def encode(self, text: str) -> list[int]:
         """Tokens of plain text; never a control token."""

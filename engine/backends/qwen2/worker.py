@@ -1,6 +1,6 @@
 """The generation thread: take in what is asked -> step -> hand the tokens to the event loop, for as long as it lives.
 
-Knows how requests come and go, and what to do when a step fails. What a step is, stepping.py knows.
+Knows how requests come and go, and what to do when a step fails or nobody asks. What a step is, stepping.py knows.
 """
 
 import asyncio
@@ -8,8 +8,9 @@ import atexit
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from queue import Empty, SimpleQueue
 
 import torch
@@ -24,6 +25,7 @@ from engine.errors import BackendFailed, EngineError, NotReady
 from engine.types import Event, Sampling
 
 STUCK_AFTER_S = 120.0  # a step that takes longer than this means that the device hangs
+QUIET_S = 0.2  # after that long without a request the thread reads ahead; a program asks again sooner
 
 
 class Worker:
@@ -68,6 +70,7 @@ class Worker:
             prompt_tokens=len(prompt),
             max_tokens=max_tokens,
             ends=frozenset() if sampling.ignore_eos else self._ends,
+            next_turn=self._tokens.between if prompt[0] == self._tokens.start else (),
             chooser=Chooser(sampling, prompt, max_tokens, self._model.device, constraint),
             text=TextStream(self._tokens, sampling.stop),
             loop=asyncio.get_running_loop(),
@@ -106,7 +109,7 @@ class Worker:
             self._stepper.warm_up()
             self._ready.set()
             while self._collect():
-                self._step()
+                self._guarded(lambda: self._stepper.step(self._streams))
                 self._deliver()
         except BaseException as error:
             logger.opt(exception=error).critical("the generation thread ends")
@@ -121,20 +124,24 @@ class Worker:
     def _collect(self) -> bool:
         """Take in what is new and let go of what is cancelled, waiting if there is nothing to do. False to end."""
         while not self._closing:
+            ahead = None if self._streams else self._cache.to_read_ahead()
             try:
-                if stream := self._inbox.get(block=not self._streams):
+                if stream := self._inbox.get(not self._streams, QUIET_S if ahead else None):
                     stream.cached = self._cache.cached(stream.tokens)
                     self._streams.append(stream)
             except Empty:
-                break
+                if ahead is None:
+                    break
+                self._guarded(partial(self._stepper.read_ahead, ahead))
         for stream in [stream for stream in self._streams if stream.cancelled]:
             self._close(stream, None)
         return not self._closing
 
-    def _step(self) -> None:
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """Do what the device may fail at, or hang in."""
         self._step_began = time.monotonic()
         try:
-            self._stepper.step(self._streams)
+            work()
         except Exception as error:
             self._recover(error)
         self._step_began = None
@@ -142,7 +149,7 @@ class Worker:
     def _close(self, stream: Stream, last: Event | EngineError | None) -> None:
         self._streams.remove(stream)
         if stream.slot:
-            self._cache.release(stream.slot)
+            self._cache.release(stream.slot, () if isinstance(last, EngineError) else stream.ahead)
             stream.slot = None
         self._tell(stream, last)
 

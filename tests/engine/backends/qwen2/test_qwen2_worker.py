@@ -216,6 +216,32 @@ async def test_a_cached_prefix_gives_the_same_answer(start_worker: StartWorker, 
         assert events[0] == Started(len(prompt), cached)
 
 
+async def test_what_every_next_turn_begins_with_is_read_while_nobody_asks(
+    start_worker: StartWorker, tokens: Tokens
+) -> None:
+    prompt, hello, loop = [tokens.start, 1, 2], tokens.encode("hello"), asyncio.get_running_loop()
+    model, stepped = says(tokens, "hello"), asyncio.Queue[None]()
+    worker = start_worker(model)
+    model.before_step = lambda: loop.call_soon_threadsafe(stepped.put_nowait, None)
+    await events_of(worker.open(prompt, GREEDY, 50))
+    for _ in ("the prompt", "hello", "what is ahead"):
+        await asyncio.wait_for(stepped.get(), 60)
+    turn = [*prompt, *hello, tokens.end, *tokens.encode("\n"), tokens.start, *tokens.encode("user\n"), 5]
+    events = await events_of(worker.open(turn, GREEDY, 1))
+    assert events[0] == Started(len(turn), len(turn) - 1)
+    assert len(model.steps[-1][0].tokens) == 1
+
+
+async def test_nothing_is_read_ahead_of_a_text_that_is_no_conversation(
+    start_worker: StartWorker, tokens: Tokens
+) -> None:
+    cache = small_cache()
+    worker = start_worker(says(tokens, "hello"), cache)
+    await events_of(worker.open(PROMPT, GREEDY, 50))
+    await settled(worker)
+    assert cache.to_read_ahead() is None
+
+
 async def test_batched_answers_equal_single_ones(start_worker: StartWorker, tiny_model: Qwen2) -> None:
     single, batched = await alone_and_together(start_worker, tiny_model)
     assert single == batched
