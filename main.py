@@ -37,6 +37,7 @@ from ui.guard import Guard
 from ui.interpreter import settle
 from ui.logs import log_in_one_place
 from ui.middleware import leave_out_what_entry_does
+from ui.page_ends import take_pages_apart
 from ui.pages import account, admin, chat, login, review
 from ui.seal import Seal, open_seal
 from ui.serving import Life, prepare
@@ -102,6 +103,7 @@ def serve(desk: Desk) -> None:
         trace(desk)
     app.add_middleware(Entry, secure=desk.settings.public_url.startswith("https://"), base=desk.settings.base_path)
     leave_out_what_entry_does(app)
+    take_pages_apart()
     app.storage.max_tab_storage_age = TAB_S
     life = Life(desk)
     life.register()

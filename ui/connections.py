@@ -102,6 +102,7 @@ class Connection(HttpToolsProtocol):
     def handle_websocket_upgrade(self) -> None:
         self._settled()  # what sockets owe, they owe by their own pings
         super().handle_websocket_upgrade()
+        self.parser = None  # type: ignore[assignment]  # which holds this connection; uvicorn lets go of it likewise
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._settled()

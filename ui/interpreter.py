@@ -10,7 +10,7 @@ import sys
 import time
 from typing import Any
 
-OLD_EVERY_S = 30.0  # at most so often among everything; what was made lately is looked through as usual
+OLD_EVERY_S = 120.0  # at most so often among everything; what was made lately is looked through as usual
 NEVER = 1 << 30
 SWITCH_S = 0.0005  # how long a thread that computes may let another one wait that has come back from its input
 

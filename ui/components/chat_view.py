@@ -28,6 +28,7 @@ from ui.components.thread import Rating, Thread
 from ui.components.turn_actions import TurnActions
 from ui.desk import Desk
 from ui.i18n import Language
+from ui.page_ends import later
 
 if TYPE_CHECKING:
     from storage.records import Conversation
@@ -95,6 +96,7 @@ class ChatView:
         self.shown.stop_following()
         for task in list(self._minded.values()):
             task.cancel()
+        later(vars(self).clear)  # its parts hold it, and it holds them
 
     def mind(self, job: Job) -> None:
         """Keep an answer going while this page is open, also when the page shows another conversation."""

@@ -50,6 +50,10 @@ class DataTable(Element, component="data_table.js"):
         self._on_act = on_act
         self.on("act", self._act)
 
+    def _handle_delete(self) -> None:
+        super()._handle_delete()
+        self._on_act = None  # whoever has given it holds this table
+
     def show(self, rows: Sequence[Row]) -> None:
         if list(rows) != self._rows:
             self._rows = list(rows)

@@ -30,8 +30,7 @@ class OverTime:
             self.download = ui.link(say("CSV"), "").classes("small-button")
         self.timeline = Timeline(say)
         await self._draw()
-        self._unwatch = self.desk.monitor.watch(self._tick)
-        self.admin.client.on_delete(self._unwatch)
+        self.admin.client.on_delete(self.desk.monitor.watch(self._tick))
 
     async def _choose(self) -> None:
         if self.admin.may():
@@ -40,9 +39,7 @@ class OverTime:
             await self._draw()
 
     def _tick(self, sample: Sample) -> None:
-        if not self.admin.may():
-            self._unwatch()
-        elif self._drawn != self._due(sample):
+        if self.admin.may() and self._drawn != self._due(sample):
             background_tasks.create_lazy(self._draw(), name=f"charts {self.admin.client.id}")
 
     def _due(self, sample: Sample) -> object:

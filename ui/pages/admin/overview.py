@@ -29,15 +29,12 @@ class Overview:
         self.model = Figures()
         await self.requests.learn_names()
         self._show(monitor.now)
-        self._unwatch = monitor.watch(self._tick)
-        self.admin.client.on_delete(self._unwatch)
+        self.admin.client.on_delete(monitor.watch(self._tick))
 
     def _tick(self, sample: Sample) -> None:
-        if not self.admin.may():
-            self._unwatch()
-            return
-        self.chart.push(sample)
-        self._show(sample)
+        if self.admin.may():
+            self.chart.push(sample)
+            self._show(sample)
 
     def _show(self, sample: Sample) -> None:
         say, service = self.say, self.desk.service
