@@ -7,7 +7,7 @@ import hashlib
 import json
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
@@ -25,6 +25,7 @@ class Hub:
         self.break_at: dict[str, list[int]] = {}  # file: where a connection breaks, one after the other; -1: error
         self.damaged: set[str] = set()  # files that are served with a wrong byte
         self.silent = False
+        self.before_sending: Callable[[str], None] = lambda file: None
         self.page = b""  # what it answers to everything, as a proxy may
         self.served: Counter[str] = Counter()  # bytes by file
         self.asked: list[str] = []  # "METHOD path", in order
@@ -116,6 +117,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_file(file, data)
 
     def send_file(self, file: str, data: bytes) -> None:
+        self.hub.before_sending(file)
         breaks = self.hub.break_at.get(file, []) if self.command == "GET" else []
         end = breaks.pop(0) if breaks else len(data)
         if end < 0:

