@@ -5,6 +5,7 @@ Reads from store and service and sends to the Thread; what people do is `chat_vi
 
 import asyncio
 from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from ui.components.preferences import Chosen
 from ui.components.thread import Thread, Turn, View
 from ui.components.turns import beginning, branch, ends, first_read, turn
 from ui.desk import Desk
+from ui.elsewhere import followed
 from ui.i18n import Language
 
 if TYPE_CHECKING:
@@ -114,9 +116,26 @@ class Shown:
         )
         for answer in self.running.values():
             self._follow(answer)
-        if any(not one.status.final and one.id not in self.running for one in self.path):
+        for one in self.elsewhere:
+            background_tasks.create(self._follow_elsewhere(one, opening), name=f"follow {one.id} elsewhere")
+        if not self._desk.store.cluster and any(
+            not one.status.final and one.id not in self.running for one in self.path
+        ):
             background_tasks.create(self._look_again(opening), name="await a row's end")
         return True
+
+    async def _follow_elsewhere(self, exchange: Exchange, opening: int) -> None:
+        """Show an answer that another process gives, as the log says, and at its end all of the conversation anew."""
+        async with aclosing(followed(self._desk, exchange)) as rows:
+            async for row in rows:
+                html = await asyncio.to_thread(render, row.whole_answer)
+                if opening != self.opened or not self.conversation:
+                    return
+                if row.status.final:
+                    await self.open(self.conversation.id, self.conversation.user_id)
+                    return
+                self.take_over(row)
+                self._thread.put(turn(row, self.tree, self._say, html))
 
     async def _look_again(self, opening: int) -> None:
         """An answer has ended, and the database could not yet take its last row."""
@@ -142,6 +161,11 @@ class Shown:
         self._thread.read_from(first_read(path))
         self._follow(answer)
 
+    def take_over(self, exchange: Exchange) -> None:
+        """This is how one of the exchanges stands now."""
+        self.tree[exchange.id] = exchange
+        self.path = [exchange if one.id == exchange.id else one for one in self.path]
+
     async def show_head(self, exchange_id: str) -> None:
         """Show the branch that ends with this exchange."""
         if self.conversation:
@@ -151,6 +175,18 @@ class Shown:
     def jobs(self) -> list[Job]:
         """What of this conversation is being answered, on whichever branch."""
         return self._jobs(self.id)
+
+    @property
+    def elsewhere(self) -> list[Exchange]:
+        """What of the branch that is shown another process answers."""
+        if self._desk.store.cluster is None:
+            return []
+        return [one for one in self.path if not one.status.final and one.id not in self.running]
+
+    @property
+    def busy(self) -> bool:
+        """Whether something of the branch that is shown is being answered, in whichever process."""
+        return bool(self.running or self.elsewhere)
 
     def find(self, exchange_id: object) -> Exchange | None:
         """An exchange of this conversation, on whichever branch."""
@@ -201,8 +237,7 @@ class Shown:
         """Show an answer until it has ended, then how it ended."""
         await answer.follow()
         id, exchange = answer.job.id, answer.job.exchange()
-        self.tree[id] = exchange
-        self.path = [exchange if one.id == id else one for one in self.path]
+        self.take_over(exchange)
         self.running.pop(id, None)
         html = None if answer.all_sent else await asyncio.to_thread(render, exchange.whole_answer)
         self._changed()
