@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from playwright.sync_api import Browser, Page, expect
 
 from tests import postgresql
+from tests.browser.admin import ask, button, cancel, row
 from tests.databases import add_accounts_at
 from tests.nginx import nginx, site_of
 from tests.server import (
@@ -29,6 +30,7 @@ from tests.server import (
     free_port,
     key_of,
     running_server,
+    sign_in,
 )
 
 pytestmark = [
@@ -185,6 +187,58 @@ def test_administrators_see_all_processes_and_which_one_their_page_shows(house: 
     expect(page.get_by_text("(this page)")).to_have_count(1)
 
 
+def test_administrators_see_and_cancel_what_another_process_answers(house: House, page: Page) -> None:
+    page.goto(f"{house.url}/admin")
+    with asking(next(server for server in house.servers if server is not serving(house, page.content())), "ada") as its:
+        expect(row(page, "ada")).to_contain_text("answering, in another process")
+        button(page, "Prompt: ada").click()
+        expect(page.get_by_role("dialog", name="Prompt of ada")).to_contain_text("long")
+        button(page, "Close").click()
+        cancel(page, "ada")
+        eventually(lambda: house.status_of(its.headers["x-request-id"]) == "cancelled")
+        expect(row(page, "ada")).to_have_count(0)
+
+
+def test_a_window_at_another_process_follows_an_answer_and_stops_it(
+    house: House, page: Page, chromium: Browser
+) -> None:
+    ask(page, "long story")
+    expect(page.locator(".turn .answer-text")).to_contain_text("word5")
+    id = page.locator('.turn[data-status="running"]').get_attribute("data-id") or ""
+    with chromium.new_context(locale="en-GB", ignore_https_errors=True) as context:
+        name, value = at_another_process(house, house.process_of(id))
+        context.add_cookies([{"name": name, "value": value, "url": house.url, "secure": True}])
+        other = context.new_page()
+        other.goto(page.url)
+        answer = other.locator(f'.turn[data-id="{id}"] .answer-text')
+        expect(answer).to_contain_text("word5")
+        so_far = len(answer.inner_text())
+        expect(answer).to_have_text(re.compile(f"^.{{{so_far + 100},}}", re.DOTALL))  # it grows
+        other.get_by_role("button", name="Stop").click()
+        for window in (other, page):
+            expect(window.locator(f'.turn[data-id="{id}"][data-status="stopped"]')).to_be_visible()
+        ask(other, "and now?")
+        for window in (other, page):
+            expect(window.locator(".turn .answer-text").last).to_have_text("You said: and now?")
+
+
+def at_another_process(house: House, avoided: RunningServer) -> tuple[str, str]:
+    """The cookie, as name and value, of a session of the administrator's that nginx takes to another process."""
+    for _ in range(20):
+        with httpx.Client(base_url=house.url, verify=False, timeout=60) as browser:
+            sign_in(browser, "admin", PASSWORD)
+            if serving(house, browser.get("/admin").text) is not avoided:
+                return next((name, value) for name, value in browser.cookies.items() if "session" in name)
+    raise AssertionError("every session was taken to the same process")
+
+
+def serving(house: House, page: str) -> RunningServer:
+    """Which of them has made this page of the administrators'."""
+    found = re.search(r":(\d+) \(this page\)", page)
+    assert found, page
+    return next(server for server in house.servers if server.url.endswith(f":{found[1]}"))
+
+
 @pytest.fixture
 def page(house: House, chromium: Browser) -> Iterator[Page]:
     """A window of the administrator's, at nginx."""
@@ -214,8 +268,7 @@ def test_limits_that_are_set_at_one_hold_at_all(house: House, page: Page) -> Non
 
 
 def test_a_killed_ones_answers_are_interrupted_and_its_pages_go_on_with_another(house: House, page: Page) -> None:
-    page.get_by_label("Write a message").fill("long story")
-    page.get_by_label("Write a message").press("Enter")
+    ask(page, "long story")
     answer = page.locator(".turn .answer-text")
     expect(answer).to_contain_text("word5")
     turn = page.locator('.turn[data-status="running"]')
@@ -231,9 +284,7 @@ def test_a_killed_ones_answers_are_interrupted_and_its_pages_go_on_with_another(
         expect(page.locator('.turn[data-status="interrupted"]')).to_be_visible()
         expect(answer).to_contain_text("word5")
         assert house.status_of(other_id) == "running"
-    box = page.get_by_label("Write a message")
-    box.fill("and now?")
-    box.press("Enter")
+    ask(page, "and now?")
     expect(answer.last).to_have_text("You said: and now?")
     assert re.search(r"/c/\w+$", page.url)
 
