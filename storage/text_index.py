@@ -19,7 +19,7 @@ BLIND = (
     "This database takes letters beyond ASCII for no letters (its LC_CTYPE is {locale}), so Chinese is looked for "
     "without an index. A database that is made with LOCALE 'C.UTF-8' has one."
 )
-_MAKE = f"CREATE INDEX {NAME} ON exchanges USING gin (prompt gin_trgm_ops, answer gin_trgm_ops) WHERE {FINAL}"
+MAKE = f"CREATE INDEX {NAME} ON exchanges USING gin (prompt gin_trgm_ops, answer gin_trgm_ops) WHERE {FINAL}"
 
 
 def is_there(connection: sa.Connection) -> bool:
@@ -33,7 +33,7 @@ def make(connection: sa.Connection) -> None:
     try:
         with connection.begin_nested():
             connection.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS pg_trgm")
-            connection.exec_driver_sql(_MAKE)
+            connection.exec_driver_sql(MAKE)
             trigrams = connection.exec_driver_sql("SELECT show_trgm('天气预报')").scalar()
     except sa.exc.DBAPIError as error:
         logger.warning("{}", MISSING.format(why=str(error.orig).strip().splitlines()[0].rstrip(".")))

@@ -14,6 +14,8 @@ from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from loguru import logger
+
 from engine.types import Exchange, Status
 from ui.desk import Desk
 
@@ -80,7 +82,11 @@ async def followed(desk: Desk, exchange: Exchange) -> AsyncGenerator[Exchange, N
             desk.bus.tell(READ, exchange.id)
             told_s = time.monotonic()
         await asyncio.sleep(LOOK_EVERY_S)
-        row = await desk.store.exchanges.get(exchange.id) or replace(exchange, status=Status.INTERRUPTED)
+        try:
+            row = await desk.store.exchanges.get(exchange.id) or replace(exchange, status=Status.INTERRUPTED)
+        except Exception as error:  # the database is away; this goes on when it is back
+            logger.debug("{} cannot be followed just now: {!r}", exchange.id, error)
+            continue
         if row != exchange:
             exchange = row
             yield row

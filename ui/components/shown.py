@@ -117,10 +117,8 @@ class Shown:
         for answer in self.running.values():
             self._follow(answer)
         for one in self.elsewhere:
-            background_tasks.create(self._follow_elsewhere(one, opening), name=f"follow {one.id} elsewhere")
-        if not self._desk.store.cluster and any(
-            not one.status.final and one.id not in self.running for one in self.path
-        ):
+            self._keep(background_tasks.create(self._follow_elsewhere(one, opening), name=f"follow {one.id} elsewhere"))
+        if self._unfollowed and not self.elsewhere:
             background_tasks.create(self._look_again(opening), name="await a row's end")
         return True
 
@@ -131,8 +129,8 @@ class Shown:
                 html = await asyncio.to_thread(render, row.whole_answer)
                 if opening != self.opened or not self.conversation:
                     return
-                if row.status.final:
-                    await self.open(self.conversation.id, self.conversation.user_id)
+                if row.status.final:  # in a task of its own, since opening ends this one
+                    background_tasks.create(self.open(self.conversation.id, self.conversation.user_id), name="reopen")
                     return
                 self.take_over(row)
                 self._thread.put(turn(row, self.tree, self._say, html))
@@ -179,8 +177,11 @@ class Shown:
     @property
     def elsewhere(self) -> list[Exchange]:
         """What of the branch that is shown another process answers."""
-        if self._desk.store.cluster is None:
-            return []
+        return self._unfollowed if self._desk.store.cluster else []
+
+    @property
+    def _unfollowed(self) -> list[Exchange]:
+        """What of the branch that is shown has not ended, as far as the log knows, and is answered by no job here."""
         return [one for one in self.path if not one.status.final and one.id not in self.running]
 
     @property
@@ -228,10 +229,13 @@ class Shown:
         return frame
 
     def _follow(self, answer: RunningAnswer) -> None:
-        task = background_tasks.create(self._to_its_end(answer), name=f"show answer {answer.job.id}")
+        self._keep(background_tasks.create(self._to_its_end(answer), name=f"show answer {answer.job.id}"))
+        self._changed()
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        """Until it has ended, or something else is shown."""
         self._following.add(task)
         task.add_done_callback(self._following.discard)
-        self._changed()
 
     async def _to_its_end(self, answer: RunningAnswer) -> None:
         """Show an answer until it has ended, then how it ended."""
