@@ -124,6 +124,8 @@ def test_a_request_is_cancelled_by_whichever_process_is_asked(house: House) -> N
     with asking(one, "ada") as answer:
         id = answer.headers["x-request-id"]
         eventually(lambda: house.status_of(id) == "running")
+        listed = httpx.get(f"{two.url}/v1/requests", headers=bearer(key_of("ada"))).json()["data"]
+        assert [(request["id"], request["status"]) for request in listed] == [(id, "running")]
         url = f"{two.url}/v1/requests/{id}/cancel"
         assert httpx.post(url, headers=bearer(key_of("bob"))).status_code == 404
         told = httpx.post(url, headers=bearer(key_of("ada")), timeout=60).json()

@@ -104,16 +104,6 @@ async def test_two_characters_are_found_row_by_row_and_so_is_what_still_runs(url
     store.close()
 
 
-async def test_others_like_one_are_found_by_the_index(url: str) -> None:
-    store = Store(url)
-    store.open(beside=True)
-    page = await store.exchanges.search(ExchangeFilter(text="天气预报"))
-    with plans() as found:
-        assert len(await store.exchanges.like(page.items[0].id, limit=5)) == 5
-    assert found
-    store.close()
-
-
 async def test_without_the_right_to_make_it_the_same_is_found_and_a_sentence_says_so() -> None:
     owners = postgresql.new_database()
     with by_itself(owners) as connection:
