@@ -2,7 +2,6 @@
 
     python -m bench.search --rows 100000
     python -m bench.search --rows 1000000 --folder /some/folder --json figures.json        # made once, then kept
-    python -m bench.search --rows 100000 --postgresql      # in Debian's PostgreSQL, in a folder that goes with the run
 
 Makes a database of deterministic exchanges over a year, English and Chinese, unless the folder holds it already; asks
 what reviewers ask, each question several times; prints a table of seconds and, where named, writes JSON. Times are of
@@ -24,13 +23,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import sqlalchemy as sa
-
 from engine.types import Exchange, ExchangeFilter, Message, Sampling, Status
-from storage import Store, text_index
-from storage.models import Base
+from storage import Store
 from storage.rows import to_values
-from tests import postgresql
 
 START, YEAR = datetime(2026, 1, 1, tzinfo=UTC), timedelta(days=365)
 NOW = START + YEAR
@@ -126,24 +121,6 @@ def make(path: Path, rows: int) -> None:
             database.execute(sql)
 
 
-def make_in_postgresql(rows: int) -> str:
-    """The same in a PostgreSQL of this run's own: rows, then the index, then what its planner knows of them."""
-    url = postgresql.migrated()
-    store = Store(url)
-    store.open()
-    people = asyncio.run(_people(store))
-    store.close()
-    engine = sa.create_engine(url, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
-    with engine.connect() as connection:
-        connection.exec_driver_sql(f"DROP INDEX {text_index.NAME}")
-        for first in range(0, rows, BATCH):
-            batch = [exchange(number, rows, people) for number in range(first, min(rows, first + BATCH))]
-            connection.execute(sa.insert(Base.metadata.tables["exchanges"]), [to_values(one) for one in batch])
-        connection.exec_driver_sql(text_index.MAKE)
-        connection.exec_driver_sql("VACUUM ANALYZE exchanges")
-    return url
-
-
 def _collect_in(database: sqlite3.Connection, memory: int) -> None:
     """How many bytes of terms the index collects before it writes them as a piece of its own, to be merged later."""
     database.execute("INSERT INTO exchanges_search (exchanges_search, rank) VALUES ('hashsize', ?)", (memory,))
@@ -222,18 +199,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--folder", type=Path, help="where the database is, or shall be; else it is made and removed")
-    parser.add_argument("--postgresql", action="store_true", help="in PostgreSQL instead of SQLite")
     parser.add_argument("--times", type=int, default=5)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        begun = time.perf_counter()
         path = (given.folder or Path(temporary)) / f"search-{given.rows}.db"
-        url = make_in_postgresql(given.rows) if given.postgresql else f"sqlite:///{path}"
-        if not (given.postgresql or path.exists()):
+        if not path.exists():
+            begun = time.perf_counter()
             make(path, given.rows)
-        print(f"{given.rows} rows after {time.perf_counter() - begun:.0f} s")
-        store = Store(url)
+            print(f"made {given.rows} rows in {time.perf_counter() - begun:.0f} s, {path.stat().st_size / 1e6:.0f} MB")
+        store = Store(f"sqlite:///{path}")
         store.open()
         figures = asyncio.run(ask(store, given.times))
         store.close()
