@@ -72,9 +72,9 @@ list. Each carries a sentence that may be shown to people.
               search(filter, *, limit=50, cursor=None) -> Page[ExchangeRow]      newest first
               read(filter, *, limit=200, cursor=None) -> Page[Exchange]   the same list, whole exchanges
               like(id, *, limit=50) -> list[ExchangeRow]            the most alike first
-              unfinished(person=None) -> list[ExchangeRow]          what runs or waits, in whichever process
               beside(exchange, *, limit=50) -> tuple[int, list[ExchangeRow]]     at the same time: how many, the first
               reruns(id) -> list[Exchange] · models() -> list[str]
+              unfinished(person=None) -> list[ExchangeRow]          what runs or waits, in whichever process
               usage(since) -> dict[str, tuple[int, int]]                  by user id: requests, completion tokens
     idempotency
               find(caller, key) -> Asked | None                     what was asked under this key within a day
