@@ -64,7 +64,7 @@ class Listing:
     def _walk(self, limit: int, cursor: str | None, which: Conditions | None = None) -> Piece:
         texts = in_rows(self.filter.text, sqlite=self._dialect == "sqlite")
         asked = which if which is not None else [*self._conditions(), *texts]
-        meant: sa.Select[Any] = sa.select(*_PLACE).where(
+        meant: sa.Select[*tuple[Any, ...]] = sa.select(*_PLACE).where(
             *asked, *before(ExchangeTable.queued_at, ExchangeTable.id, cursor)
         )
         if texts and self._dialect == "postgresql":  # whose index holds what is final; the few others are added

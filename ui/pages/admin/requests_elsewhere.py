@@ -36,13 +36,14 @@ class RequestsElsewhere:
     def _row(self, row: "ExchangeRow") -> Row:
         say, waiting = self.say, row.status is Status.QUEUED
         state = say("waiting, in another process") if waiting else say("answering, in another process")
+        only_that_process_knows = ("", "", "", "")
         cells = (
             self._person(row),
             say("page") if row.source == "page" else say("program"),
             state,
             duration(say, int((datetime.now(UTC) - row.queued_at).total_seconds())),
             say.number(row.completion_tokens) if row.completion_tokens else "",
-            *[""] * 4,  # what only that process knows
+            *only_that_process_knows,
             (Action("open", say("Prompt")), Action("cancel", say("Cancel"), "danger")),
         )
         return Row(row.id, cells, tone="soft" if waiting else "")
