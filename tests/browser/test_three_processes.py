@@ -39,6 +39,9 @@ pytestmark = [
 ]
 
 
+Session = tuple[str, str]  # the name and the value of its cookie
+
+
 @dataclass(frozen=True)
 class House:
     url: str  # at nginx
@@ -94,10 +97,6 @@ def asking(server: RunningServer, name: str, question: str = "long") -> Iterator
         program.stream("POST", "/v1/chat/completions", json=body) as answer,
     ):
         yield answer
-
-
-def refuses(server: RunningServer, name: str, code: str) -> bool:
-    return code_of(server, name) == code
 
 
 def code_of(server: RunningServer, name: str) -> str:
@@ -204,13 +203,11 @@ def test_administrators_see_and_cancel_what_another_process_answers(house: House
 def test_a_window_at_another_process_follows_an_answer_and_stops_it(
     house: House, page: Page, chromium: Browser
 ) -> None:
+    page.goto(house.url)
     ask(page, "long story")
     expect(page.locator(".turn .answer-text")).to_contain_text("word5")
     id = page.locator('.turn[data-status="running"]').get_attribute("data-id") or ""
-    with chromium.new_context(locale="en-GB", ignore_https_errors=True) as context:
-        name, value = at_another_process(house, house.process_of(id))
-        context.add_cookies([{"name": name, "value": value, "url": house.url, "secure": True}])
-        other = context.new_page()
+    with opened(chromium, house, new_session(house, avoided=house.process_of(id))) as other:
         other.goto(page.url)
         answer = other.locator(f'.turn[data-id="{id}"] .answer-text')
         expect(answer).to_contain_text("word5")
@@ -224,16 +221,6 @@ def test_a_window_at_another_process_follows_an_answer_and_stops_it(
             expect(window.locator(".turn .answer-text").last).to_have_text("You said: and now?")
 
 
-def at_another_process(house: House, avoided: RunningServer) -> tuple[str, str]:
-    """The cookie, as name and value, of a session of the administrator's that nginx takes to another process."""
-    for _ in range(20):
-        with httpx.Client(base_url=house.url, verify=False, timeout=60) as browser:
-            sign_in(browser, "admin", PASSWORD)
-            if serving(house, browser.get("/admin").text) is not avoided:
-                return next((name, value) for name, value in browser.cookies.items() if "session" in name)
-    raise AssertionError("every session was taken to the same process")
-
-
 def serving(house: House, page: str) -> RunningServer:
     """Which of them has made this page of the administrators'."""
     found = re.search(r":(\d+) \(this page\)", page)
@@ -241,17 +228,33 @@ def serving(house: House, page: str) -> RunningServer:
     return next(server for server in house.servers if server.url.endswith(f":{found[1]}"))
 
 
+@pytest.fixture(scope="module")
+def session(house: House) -> Session:
+    return new_session(house)
+
+
 @pytest.fixture
-def page(house: House, chromium: Browser) -> Iterator[Page]:
-    """A window of the administrator's, at nginx."""
-    with chromium.new_context(locale="en-GB", ignore_https_errors=True) as context:
-        page = context.new_page()
-        page.goto(f"{house.url}/login")
-        page.get_by_label("Name").fill("admin")
-        page.get_by_label("Password").fill(PASSWORD)
-        page.get_by_role("button", name="Sign in").click()
-        expect(page.get_by_label("Write a message")).to_be_visible()
+def page(house: House, session: Session, chromium: Browser) -> Iterator[Page]:
+    """A window of the administrator's, at nginx, that shows nothing yet."""
+    with opened(chromium, house, session) as page:
         yield page
+
+
+@contextlib.contextmanager
+def opened(chromium: Browser, house: House, session: Session) -> Iterator[Page]:
+    with chromium.new_context(locale="en-GB", ignore_https_errors=True) as context:
+        name, value = session
+        context.add_cookies([{"name": name, "value": value, "url": house.url, "secure": True}])
+        yield context.new_page()
+
+
+def new_session(house: House, avoided: RunningServer | None = None) -> Session:
+    """One of the administrator's, which nginx takes to another process than this one."""
+    while True:
+        with httpx.Client(base_url=house.url, verify=False, timeout=60) as browser:
+            sign_in(browser, "admin", PASSWORD)
+            if avoided is None or serving(house, browser.get("/admin").text) is not avoided:
+                return next((name, value) for name, value in browser.cookies.items() if "session" in name)
 
 
 def test_limits_that_are_set_at_one_hold_at_all(house: House, page: Page) -> None:
@@ -262,14 +265,14 @@ def test_limits_that_are_set_at_one_hold_at_all(house: House, page: Page) -> Non
     expect(page.get_by_text("The limits are changed.")).to_be_visible()
     with asking(house.servers[0], "ada") as answer:
         assert answer.status_code == 200
-        for server in house.servers:
-            eventually(partial(refuses, server, "ada", "user_limit"))
+        eventually(lambda: {code_of(server, "ada") for server in house.servers} == {"user_limit"})
     page.get_by_role("button", name="As in the settings…").click()
     page.get_by_role("button", name="Apply").click()
     expect(page.get_by_text("The limits are changed.").last).to_be_visible()
 
 
 def test_a_killed_ones_answers_are_interrupted_and_its_pages_go_on_with_another(house: House, page: Page) -> None:
+    page.goto(house.url)
     ask(page, "long story")
     answer = page.locator(".turn .answer-text")
     expect(answer).to_contain_text("word5")
