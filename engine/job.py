@@ -147,6 +147,11 @@ class Job:
         """Return once the job is final, its place is free and its row is written."""
         await self._closed.wait()
 
+    def read_elsewhere(self) -> None:
+        """Somebody reads it whom this process cannot see, and who says so again and again."""
+        if not self._followers:
+            self._watched(True, False)  # it is left alone from now on, not since before
+
     # What follows is for the service.
 
     def wait_at(self, position: int, expected_wait_s: float | None) -> None:

@@ -85,6 +85,11 @@ class SignInSettings(BaseSettings):
     oidc_create: bool = Field(
         True, description="OpenID Connect: whether somebody without an account gets one at the first sign-in."
     )
+    oidc_logout: bool = Field(
+        False,
+        description="OpenID Connect: whether Sign out ends the session at the provider too, where it offers that; "
+        "register `/login` of this server there as an address to come back to.",
+    )
     oidc_email_domains: str = Field(
         "", description="OpenID Connect: domains, separated by commas; verified e-mail addresses of others stay out."
     )

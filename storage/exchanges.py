@@ -5,6 +5,7 @@ once a second, and enters the search index when it is final.
 """
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import sqlalchemy as sa
@@ -92,6 +93,19 @@ class Exchanges:
     async def beside(self, exchange: Exchange, *, limit: int = 50) -> tuple[int, list[ExchangeRow]]:
         """What was waiting or running at some time while this exchange was: how many, and the first of them."""
         return await self._database.search(lambda session: beside(session, exchange, limit))
+
+    async def unfinished(self, person: str | None = None) -> list[ExchangeRow]:
+        """What runs or waits, in whichever process, oldest first; of one person, or of everybody."""
+        whose = [] if person is None else [col(ExchangeTable.person) == person]
+        table = ExchangeTable
+        rows = sa.select(col(table.number)).where(col(table.status).in_(UNFINISHED), *whose)
+        oldest_first = rows.order_by(col(table.queued_at), col(table.id))
+
+        def work(session: Session) -> list[ExchangeRow]:
+            numbers: Sequence[int] = session.connection().execute(oldest_first).scalars().all()  # type: ignore[assignment]  # a key
+            return lines(session, numbers)
+
+        return await self._database.read(work)
 
     async def reruns(self, id: str) -> list[Exchange]:
         """The times that reviewers ran this exchange again, oldest first."""

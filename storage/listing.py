@@ -5,7 +5,8 @@ reads the texts only of what is left over. The index's way asks SQLite's trigram
 newest down, and looks at each row's other fields. A text is looked for on the index's way, unless the other fields
 leave so few rows that the walk reads them all at once. Up to SORTED hits are then put into the order of their time;
 more than that stay in the order in which they were recorded, which is the same but for the clock's moods. The cursor
-says how its page was found: two parts by time, one by number.
+says how its page was found: two parts by time, one by number. PostgreSQL always walks, and its planner finds the hits
+by the index of storage/text_index.py where they are few.
 """
 
 from collections.abc import Sequence
@@ -22,12 +23,14 @@ from storage.models import ExchangeTable, UserRow
 from storage.paging import before, before_number, decode, encode
 from storage.records import ExchangeRow
 from storage.search import UNFINISHED, contains, in_index, in_rows, snippet, words
+from storage.text_index import FINAL
 
 SHOWN = 200  # characters of prompt and answer in a list
 SORTED = 500  # hits that are put into the order of their time; more come in the order in which they were recorded
 FEW = 5000  # rows whose texts are read sooner than the index answers
 
 _NUMBER = col(ExchangeTable.number)
+_PLACE = (_NUMBER, col(ExchangeTable.queued_at), col(ExchangeTable.id))
 _INDEX = sa.table("exchanges_search", sa.column("rowid", sa.Integer))
 
 
@@ -60,16 +63,15 @@ class Listing:
 
     def _walk(self, limit: int, cursor: str | None, which: Conditions | None = None) -> Piece:
         texts = in_rows(self.filter.text, sqlite=self._dialect == "sqlite")
-        rows = (
-            sa.select(_NUMBER, col(ExchangeTable.queued_at), col(ExchangeTable.id))
-            .where(
-                *(which if which is not None else [*self._conditions(), *texts]),
-                *before(ExchangeTable.queued_at, ExchangeTable.id, cursor),
-            )
-            .order_by(col(ExchangeTable.queued_at).desc(), col(ExchangeTable.id).desc())
-            .limit(limit + 1)
+        asked = which if which is not None else [*self._conditions(), *texts]
+        meant: sa.Select[*tuple[Any, ...]] = sa.select(*_PLACE).where(
+            *asked, *before(ExchangeTable.queued_at, ExchangeTable.id, cursor)
         )
-        found = self.session.connection().execute(rows).all()
+        if texts and self._dialect == "postgresql":  # whose index holds what is final; the few others are added
+            parts = (meant.where(part) for part in (sa.text(FINAL), col(ExchangeTable.status).in_(UNFINISHED)))
+            meant = sa.select(*sa.union_all(*parts).subquery().c)
+        newest = (meant.selected_columns.queued_at.desc(), meant.selected_columns.id.desc())
+        found = self.session.connection().execute(meant.order_by(*newest).limit(limit + 1)).all()
         last = found[limit - 1] if len(found) > limit else None
         next = encode([last.queued_at.isoformat(), last.id]) if last else None
         return Piece([row.number for row in found[:limit]], next)

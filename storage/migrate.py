@@ -8,6 +8,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
+from storage import text_index
 from storage.errors import StorageError
 
 SCRIPTS = Path(__file__).parent / "migrations"
@@ -28,6 +29,8 @@ def migrate(url: sa.URL, revision: str = "head") -> None:
             config = alembic_config()
             config.attributes["connection"] = connection
             command.upgrade(config, revision)
+            if connection.dialect.name == "postgresql":
+                text_index.make(connection)
             if connection.dialect.name == "sqlite" and connection.exec_driver_sql("PRAGMA foreign_key_check").first():
                 raise StorageError("The migration of the database went wrong and was undone.")
     except sa.exc.DBAPIError as error:

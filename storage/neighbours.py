@@ -13,6 +13,7 @@ from storage.listing import lines
 from storage.models import ExchangeTable
 from storage.records import ExchangeRow
 from storage.search import contains, quoted
+from storage.text_index import FINAL
 
 LONGEST = timedelta(hours=3)  # what waits and runs longer than this altogether is not looked for
 TELLING, CANDIDATES = 12, 60  # terms that are searched for, of so many that are weighed
@@ -83,4 +84,4 @@ def _in_rows(session: Session, pieces: list[str], limit: int) -> sa.Select[Any] 
         return None
     sqlite = session.get_bind().dialect.name == "sqlite"
     found = [contains(ExchangeTable.prompt, piece, sqlite=sqlite) for piece in longest]
-    return sa.select(_NUMBER).where(sa.or_(*found)).order_by(_NUMBER.desc()).limit(limit + 1)
+    return sa.select(_NUMBER).where(sa.or_(*found), sa.text(FINAL)).order_by(_NUMBER.desc()).limit(limit + 1)

@@ -1,8 +1,10 @@
-"""Whether a database has the newest schema already, found out without Alembic, whose import takes its time."""
+"""Whether a database has all that a migration would make, found out without Alembic, whose import takes its time."""
 
 from pathlib import Path
 
 import sqlalchemy as sa
+
+from storage import text_index
 
 VERSIONS = Path(__file__).parent / "migrations" / "versions"
 
@@ -18,8 +20,9 @@ def is_newest(url: sa.URL) -> bool:
     try:
         with engine.connect() as connection:
             revisions = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalars().all()
+            indexed = connection.dialect.name == "sqlite" or text_index.is_there(connection)
     except sa.exc.DBAPIError:
         return False
     finally:
         engine.dispose()
-    return revisions == [newest()]
+    return indexed and revisions == [newest()]

@@ -3,7 +3,8 @@
 A search text is words at white space, and every word must be found, anywhere inside prompt or answer, without regard
 to the case of Latin letters. On SQLite a trigram index finds words of three characters and more. A word of one or two
 characters (most Chinese words) is found by the terms of that index that begin with it: two line feeds follow every text
-in the index, so that each character begins a term. Other databases look through the rows themselves with LIKE.
+in the index, so that each character begins a term. On PostgreSQL the words are conditions on the rows: its planner
+answers them by the index of storage/text_index.py where that is the quicker way, and short words row by row.
 """
 
 import re
@@ -33,8 +34,9 @@ def contains(column: Any, word: str, *, sqlite: bool) -> sa.ColumnElement[bool]:
     """LIKE with nothing in `word` taken as a wildcard."""
     escaped = re.sub(r"([\\%_])", r"\\\1", word)
     pattern = f"%{escaped}%"
-    like = col(column).like if sqlite else col(column).ilike  # SQLite's LIKE disregards case by itself
-    return like(pattern, escape="\\")
+    if sqlite:
+        return col(column).like(pattern, escape="\\")  # which disregards case by itself
+    return col(column).ilike(pattern)  # whose escape character this is, without being told
 
 
 def in_rows(text: str, *, sqlite: bool) -> list[sa.ColumnElement[bool]]:

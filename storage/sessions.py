@@ -19,7 +19,9 @@ class Sessions:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def create(self, user_id: str, token_hash: str, agent: str, expires_at: datetime) -> Session:
+    async def create(
+        self, user_id: str, token_hash: str, agent: str, expires_at: datetime, id_token: str = ""
+    ) -> Session:
         """Begin a session of somebody who is seen by that, and clear away everybody's expired ones."""
 
         def work(session: DatabaseSession) -> Session:
@@ -33,6 +35,7 @@ class Sessions:
                 created_at=now,
                 last_seen_at=now,
                 expires_at=expires_at,
+                id_token=id_token,
             )
             session.add(row)
             session.flush()
@@ -46,6 +49,11 @@ class Sessions:
         """The running session of that token. None too when it has expired or the account is disabled."""
         found = await self._running(col(SessionRow.token_hash) == token_hash, col(UserRow.disabled).is_(False))
         return found[0] if found else None
+
+    async def id_token(self, id: str) -> str:
+        """By which token of an OpenID provider this session began; "" where it is not kept, or there was none."""
+        rows = sa.select(col(SessionRow.id_token)).where(col(SessionRow.id) == id)
+        return await self._database.read(lambda session: session.connection().execute(rows).scalar() or "")
 
     async def seen(self, id: str) -> None:
         await self._write(sa.update(SessionRow).where(col(SessionRow.id) == id).values(last_seen_at=datetime.now(UTC)))

@@ -25,10 +25,11 @@ list. Each carries a sentence that may be shown to people.
               defaults(id) -> tuple[str | None, Sampling | None]          for new conversations; None = the server's
               set_defaults(id, *, system_prompt, sampling)
               seen(id)
-    sessions  create(user_id, token_hash, agent, expires_at) -> Session
+    sessions  create(user_id, token_hash, agent, expires_at, id_token="") -> Session
               find(token_hash) -> Session | None                    None too when expired or the account is disabled
               seen(id) · list(user_id) -> list[Session] · end(id) · end_all(user_id)
               counts() -> dict[str, int]                                  running ones by user id
+              id_token(id) -> str                                   of the OpenID provider; "": none is kept
     api_keys  create(user_id, name, key_hash, prefix) -> ApiKey
               find(key_hash) -> tuple[ApiKey, User] | None                None too when the account is disabled
               list(user_id) -> list[ApiKey] · revoke(id, user_id) -> bool · seen(id)
@@ -73,6 +74,7 @@ list. Each carries a sentence that may be shown to people.
               like(id, *, limit=50) -> list[ExchangeRow]            the most alike first
               beside(exchange, *, limit=50) -> tuple[int, list[ExchangeRow]]     at the same time: how many, the first
               reruns(id) -> list[Exchange] · models() -> list[str]
+              unfinished(person=None) -> list[ExchangeRow]          what runs or waits, in whichever process
               usage(since) -> dict[str, tuple[int, int]]                  by user id: requests, completion tokens
     idempotency
               find(caller, key) -> Asked | None                     what was asked under this key within a day

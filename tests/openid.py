@@ -39,6 +39,7 @@ class Provider:
         self.alter: Callable[[Claims], Claims] = lambda claims: claims
         self.sign: Callable[[Claims], str] = self.signed
         self.asked: list[str] = []  # paths
+        self.ended: list[Claims] = []  # the claims of those who were signed out
         self._codes: dict[str, dict[str, str]] = {}  # what was sent to /authorize, by code
         self._tokens: set[str] = set()
 
@@ -47,7 +48,7 @@ class Provider:
 
     def document(self) -> Claims:
         paths = {"authorization_endpoint": "/authorize", "token_endpoint": "/token", "jwks_uri": "/jwks"}
-        paths["userinfo_endpoint"] = "/userinfo"
+        paths |= {"userinfo_endpoint": "/userinfo", "end_session_endpoint": "/logout?theme=plain"}
         return {"issuer": self.url, **{name: self.url + path for name, path in paths.items()}, **self.about}
 
     def keys(self) -> Claims:
@@ -80,6 +81,13 @@ class Provider:
         signed = self.sign(self.alter(claims | self.person))
         return 200, {"access_token": access_token, "token_type": "Bearer", "expires_in": 300, "id_token": signed}
 
+    def end_session(self, query: dict[str, str]) -> str:
+        """Where to send the browser to, once the session here has ended of whom the token was given for."""
+        assert query["client_id"] == CLIENT_ID
+        assert query["theme"] == "plain"
+        self.ended.append(jwt.decode(query["id_token_hint"], self.key).claims)
+        return query["post_logout_redirect_uri"]
+
     def about_person(self, authorization: str) -> tuple[int, Claims]:
         if authorization.removeprefix("Bearer ") not in self._tokens:
             return 401, {}
@@ -100,10 +108,9 @@ def running_provider(port: int = 0) -> Iterator[Provider]:
                 case "/userinfo":
                     self._answer(*provider.about_person(self.headers["Authorization"]))
                 case "/authorize":
-                    self.send_response(302)
-                    self.send_header("Location", provider.authorize(dict(parse_qsl(parts.query))))
-                    self.send_header("Content-Length", "0")
-                    self.end_headers()
+                    self._lead(provider.authorize(dict(parse_qsl(parts.query))))
+                case "/logout":
+                    self._lead(provider.end_session(dict(parse_qsl(parts.query))))
                 case _:
                     self._answer(404, {})
 
@@ -111,6 +118,12 @@ def running_provider(port: int = 0) -> Iterator[Provider]:
             provider.asked.append(self.path)
             form = dict(parse_qsl(self.rfile.read(int(self.headers["Content-Length"])).decode()))
             self._answer(*provider.token(form, self.headers.get("Authorization", "")))
+
+        def _lead(self, address: str) -> None:
+            self.send_response(302)
+            self.send_header("Location", address)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
 
         def _answer(self, status: int, body: Claims) -> None:
             text = json.dumps(body).encode()

@@ -57,7 +57,7 @@ def _server() -> sa.Engine:
     """Connections to the server, which is started with the first and ends with the tests, also when they are killed."""
     folder = _folder()
     made = subprocess.run(
-        [PROGRAMS[0] / "initdb", "-D", folder / "data", "-U", RUNS_AS, "-A", "trust", "-E", "UTF8", "--no-sync"],
+        [PROGRAMS[0] / "initdb", "-D", folder / "data", "-U", RUNS_AS, "-A", "trust", "--locale=C.UTF-8", "--no-sync"],
         **_as_its_own_user(),
     )
     assert made.returncode == 0, f"initdb ended with {made.returncode}"

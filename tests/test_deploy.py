@@ -7,6 +7,7 @@ import shutil
 import ssl
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -14,7 +15,7 @@ import pytest
 from websockets.asyncio.client import connect
 
 from engine.settings import Settings
-from tests.nginx import nginx, site_of
+from tests.nginx import answers, nginx, site_of
 from tests.server import API_KEY, ROOT, RunningServer, bearer, eventually, free_port, running_server
 
 DEPLOY = ROOT / "deploy"
@@ -72,18 +73,80 @@ def test_people_sign_in_with_a_cookie_for_https_alone(behind_nginx: tuple[Runnin
         assert browser.get("/").status_code == 200
 
 
-def test_prometheus_takes_the_configuration(tmp_path: Path) -> None:
+@contextmanager
+def running_prometheus(folder: Path, *servers: RunningServer) -> Iterator[httpx.Client]:
+    """Debian's, with the configuration of deploy/ and these servers as its targets, but for how often it looks."""
+    if not (program := shutil.which("prometheus")):
+        pytest.skip("there is no Prometheus here")
+    (folder / "key").write_text(API_KEY)
+    shutil.copy(DEPLOY / "prometheus-rules.yml", folder)
+    text = (DEPLOY / "prometheus.yml").read_text(encoding="utf-8")
+    changes = {
+        "/etc/prometheus/qdesk.key": str(folder / "key"),
+        '["127.0.0.1:8080"]': json.dumps([server.url.removeprefix("http://") for server in servers]),
+        "scrape_interval: 15s": "scrape_interval: 1s",
+    }
+    for old, new in changes.items():
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    (folder / "prometheus.yml").write_text(text)
+    address = f"127.0.0.1:{free_port()}"
+    options = [f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"]
+    with (
+        (folder / "log").open("w") as log,
+        subprocess.Popen([program, *options, f"--web.listen-address={address}"], stderr=log) as process,
+        httpx.Client(base_url=f"http://{address}/api/v1") as asks,
+    ):
+        try:
+            eventually(lambda: answers(f"http://{address}/-/ready"))
+            yield asks
+        finally:
+            process.terminate()
+
+
+def test_prometheus_adds_up_several_processes_and_takes_the_rules(
+    behind_nginx: tuple[RunningServer, str], tmp_path: Path
+) -> None:
+    def value(figure: str) -> str:
+        (found,) = prometheus.get("/query", params={"query": figure}).json()["data"]["result"] or [{"value": [0, ""]}]
+        return str(found["value"][1])
+
+    one, _ = behind_nginx
+    question = {"messages": [{"role": "user", "content": "stand still"}], "stream": True}
+    with running_server() as other, running_prometheus(tmp_path, one, other) as prometheus:
+        with httpx.stream("POST", other.url + "/v1/chat/completions", json=question, headers=bearer()):
+            eventually(lambda: value("sum(up)") == "2")
+            eventually(lambda: value("sum(qdesk_num_requests_running)") == "1")
+            assert value("sum(qdesk_ready)") == "2"
+        rules = prometheus.get("/rules").json()["data"]["groups"][0]["rules"]
+    assert len(rules) == 4
+    assert {rule["health"] for rule in rules} <= {"ok", "unknown"}
+
+
+def test_prometheus_in_compose_finds_every_process_by_its_number(
+    behind_nginx: tuple[RunningServer, str], tmp_path: Path
+) -> None:
+    """What `sed` makes of the configuration there is one, and a process answers to its number for whoever has a key."""
     if not (promtool := shutil.which("promtool")):
         pytest.skip("there is no promtool here")
-    for name in ("prometheus.yml", "prometheus-rules.yml"):
-        text = (DEPLOY / name).read_text(encoding="utf-8")
-        (tmp_path / name).write_text(text.replace("/etc/prometheus/qdesk.key", str(tmp_path / "key")))
+    (program,) = re.findall(
+        r"entrypoint: .*(sed -e.*) /etc/prometheus/original.yml", (DEPLOY / "compose.yml").read_text()
+    )
+    made = subprocess.run(f"{program} {DEPLOY}/prometheus.yml", shell=True, capture_output=True, text=True, check=True)
+    assert "{names: [qdesk], type: A, port: 8080}" in made.stdout
     (tmp_path / "key").write_text(API_KEY)
+    (tmp_path / "prometheus.yml").write_text(made.stdout.replace("/etc/prometheus/qdesk.key", str(tmp_path / "key")))
+    shutil.copy(DEPLOY / "prometheus-rules.yml", tmp_path)
     checked = subprocess.run(
         [promtool, "check", "config", str(tmp_path / "prometheus.yml")], capture_output=True, text=True
     )
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert "4 rules found" in checked.stdout + checked.stderr
+
+    server, _ = behind_nginx
+    by_number = {"Host": "172.18.0.7:8080"}
+    assert httpx.get(server.url + "/metrics", headers=bearer() | by_number).status_code == 200
+    assert httpx.get(server.url + "/metrics", headers=by_number).status_code == 421
+    assert httpx.get(server.url + "/v1/models", headers=bearer() | by_number).status_code == 421
 
 
 def test_rules_and_dashboard_ask_for_figures_that_there_are() -> None:

@@ -6,11 +6,12 @@ is under way goes on. Afterwards everything works again by itself, and every ans
 
 import shutil
 import sqlite3
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from functools import partial
+from io import FileIO
 from pathlib import Path
 
 import httpx
@@ -43,9 +44,20 @@ def disk_errors(server: RunningServer) -> Iterator[None]:
 
 
 def fail(server: RunningServer, *orders: str) -> None:
-    options = [option for order in orders for option in ("-c", order)]
-    control = ["fiu-ctrl", "-f", str(server.log.parent / "fiu"), *options, str(server.process.pid)]
-    subprocess.run(control, check=True, timeout=60, capture_output=True)
+    """Tell libfiu in the server, by its pipes. They are held open until it has answered, however slow it is at opening
+    and closing its ends; its own script loses an order that comes in between.
+    """
+    pipes = f"{server.log.parent / 'fiu'}-{server.process.pid}"
+    with open(f"{pipes}.in", "wb", buffering=0) as told, open(f"{pipes}.out", "rb", buffering=0) as heard:
+        for order in orders:
+            eventually(partial(written, told, f"{order}\n".encode()))
+            eventually(lambda: heard.read(16) == b"0\n")
+
+
+def written(pipe: FileIO, order: bytes) -> bool:
+    with suppress(BrokenPipeError):
+        return pipe.write(order) == len(order)
+    return False
 
 
 @contextmanager

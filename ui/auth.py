@@ -76,11 +76,14 @@ class Auth:
 
     # --- sessions ---
 
-    async def start_session(self, user: "User", agent: str) -> str:
-        """Return the token of a new session: 32 random bytes, of which only the seal is stored."""
+    async def start_session(self, user: "User", agent: str, id_token: str = "") -> str:
+        """Return the token of a new session: 32 random bytes, of which only the seal is stored.
+
+        `id_token` is the OpenID provider's, where its own session is to end with this one.
+        """
         token = secrets.token_urlsafe(32)
         await self.store.sessions.create(
-            user.id, self.seal("session", token), agent[:300], datetime.now(UTC) + LIFETIME
+            user.id, self.seal("session", token), agent[:300], datetime.now(UTC) + LIFETIME, id_token
         )
         return token
 

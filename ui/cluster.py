@@ -1,8 +1,8 @@
 """This process among several on one database: it gives signs of life, and takes over what the others change.
 
 Sessions, keys, accounts, limits, pause and banner are read again from the store when another process has changed them;
-what is only in memory (sign-in tries, calls) is told whole, by the bus. With one process none of this runs. Knows no
-pages.
+what is only in memory (sign-in tries, calls) is told whole, by the bus, and so is what is to become of answers
+(ui/elsewhere.py). With one process none of this runs. Knows no pages.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from engine.shared_places import SharedPlaces
 from ui.banner import apply_stored_banner
 from ui.bus import ALL
 from ui.desk import Desk
+from ui.elsewhere import listen
 from ui.limits import apply_stored_limits
 from ui.steering import apply_own_limits, apply_stored_intake
 
@@ -52,6 +53,7 @@ class Sharing:
             for heard in (topic, ALL):
                 bus.on(heard, lambda _, changed=changed: changed.set())  # type: ignore[misc]  # mypy cannot tell its type
             self._begin(self._take_over(topic, changed, apply), f"take over {topic}")
+        listen(self._desk)
         for heard in ("places", ALL):
             bus.on(heard, lambda _: places.changed())
         self._begin(_live(cluster, places), "signs of life")

@@ -66,9 +66,9 @@ class Entrance:
 
     # --- the way in ---
 
-    async def let_in(self, request: Request, user: "User", next: str) -> Response:
+    async def let_in(self, request: Request, user: "User", next: str, id_token: str = "") -> Response:
         """A session for somebody who has shown that they are this person; first the second step, if they owe it."""
-        admission = await self.auth.door.admit(user, self.agent(request))
+        admission = await self.auth.door.admit(user, self.agent(request), id_token)
         if not admission.owed:
             return await self.begin(request, self.away(next), admission.token)
         return self._owing(admission, own_path(next))

@@ -1,6 +1,7 @@
 """Erasing what a person wrote. What still runs or waits for them ends first, else it would be written afterwards."""
 
 from ui.desk import Desk
+from ui.elsewhere import elsewhere, ended, stop
 
 
 async def request_erasure(desk: Desk, user_id: str) -> None:
@@ -17,7 +18,12 @@ async def erase(desk: Desk, user_id: str) -> int:
 
 async def _end_all(desk: Desk, user_id: str) -> None:
     jobs = [job for job in desk.service.jobs.values() if job.request.person == user_id]
+    others = await elsewhere(desk, user_id)
     for job in jobs:
         desk.service.stop_job(job)
+    for row in others:
+        stop(desk, row.id)
     for job in jobs:
         await job.closed()
+    for row in others:
+        await ended(desk, row.id)

@@ -22,7 +22,8 @@ from ui.forms import document, link
 from ui.i18n import language, preferred
 from ui.origins import Origins
 
-API = frozenset({"/v1", "/metrics", "/openapi.json"})
+METRICS = "/metrics"  # Prometheus finds each of several processes by its number; its key is what no other site has
+API = frozenset({"/v1", METRICS, "/openapi.json"})
 PROBES = frozenset({"/livez", "/readyz", "/health"})  # balancers ask by whatever name they know
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -57,7 +58,8 @@ class Guard:
         """Find out who asks; the answer to give instead where they may not pass."""
         asked, state = HTTPConnection(scope), scope.setdefault("state", {})
         host = asked.headers.get("host", "")
-        if not self.origins.may_address(host) and scope["path"] not in PROBES:
+        by_any_name = scope["path"] in PROBES or (scope["path"] == METRICS and _bearer(asked) is not None)
+        if not by_any_name and not self.origins.may_address(host):
             return _misdirected(scope, host)
         rule = state["rule"] = rule_of(scope, PROGRAMS if is_api(scope) else PEOPLE)
         if rule is None:  # a route that nobody thought of

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 from loguru import logger
@@ -43,6 +44,7 @@ class RemoteBackend:
             headers={"Authorization": f"Bearer {key}"} if key else {},
             timeout=httpx.Timeout(settings.request_timeout_s, connect=CONNECT_S, pool=CONNECT_S),
             limits=httpx.Limits(max_connections=CAPACITY + 8, max_keepalive_connections=32),
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # what one answer sets is not the next one's
         )
         self._servers = [
             Endpoint(url, self._client, model=named, ask_again_s=ask_again_s) for url in settings.openai_base_urls

@@ -8,8 +8,8 @@ from storage.models import Base
 
 
 def is_ours(_: Any, name: str | None, kind: str, *__: Any) -> bool:
-    """Leave the search index and its shadow tables, which are SQLite's own, out of comparisons."""
-    return not (kind == "table" and name is not None and name.startswith("exchanges_search"))
+    """Leave the search index out of comparisons: SQLite's tables of its own, and PostgreSQL's, which may be missing."""
+    return not (kind in ("table", "index") and name is not None and name.startswith("exchanges_search"))
 
 
 context.configure(

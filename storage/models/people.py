@@ -62,6 +62,7 @@ class SessionRow(Base, table=True):
     created_at: datetime
     last_seen_at: datetime
     expires_at: datetime = Field(index=True)
+    id_token: str = text(default="")  # by which an OpenID provider knows which of its sessions it was; "" = none
 
 
 class ApiKeyRow(Base, table=True):

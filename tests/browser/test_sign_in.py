@@ -30,6 +30,7 @@ def server(provider: Provider) -> Iterator[RunningServer]:
         oidc_client_id=CLIENT_ID,
         oidc_client_secret=CLIENT_SECRET,
         oidc_name="the office",
+        oidc_logout=True,
     ) as running:
         yield running
 
@@ -55,6 +56,12 @@ def test_an_account_is_connected_and_opened_by_the_provider_from_then_on(
 
     page.get_by_role("button", name="Sign out", exact=True).first.click()
     page.get_by_role("link", name="Sign in with the office").click()
+    expect(page.get_by_label("Write a message")).to_be_visible()
+    assert provider.ended == []  # the first session began with a password
+    page.get_by_role("button", name="ada", exact=True).click()
+    page.get_by_role("button", name="Sign out", exact=True).click()
+    page.get_by_role("link", name="Sign in with the office").click()
+    assert [claims["sub"] for claims in provider.ended] == ["1"]
     expect(page.get_by_label("Write a message")).to_be_visible()
     page.goto(server.url + "/account")
     expect(page.get_by_role("heading", name="ada", exact=True)).to_be_visible()

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from playwright.sync_api import Browser, Page, expect
 
 from tests import postgresql
+from tests.browser.admin import ask, button, cancel, row
 from tests.databases import add_accounts_at
 from tests.nginx import nginx, site_of
 from tests.server import (
@@ -29,12 +30,16 @@ from tests.server import (
     free_port,
     key_of,
     running_server,
+    sign_in,
 )
 
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(not postgresql.there_is_one(), reason=postgresql.MISSING),
 ]
+
+
+Session = tuple[str, str]  # the name and the value of its cookie
 
 
 @dataclass(frozen=True)
@@ -94,10 +99,6 @@ def asking(server: RunningServer, name: str, question: str = "long") -> Iterator
         yield answer
 
 
-def refuses(server: RunningServer, name: str, code: str) -> bool:
-    return code_of(server, name) == code
-
-
 def code_of(server: RunningServer, name: str) -> str:
     """How a question is refused there; "" if it is answered."""
     body = {"messages": [{"role": "user", "content": "hello"}]}
@@ -122,6 +123,8 @@ def test_a_request_is_cancelled_by_whichever_process_is_asked(house: House) -> N
     with asking(one, "ada") as answer:
         id = answer.headers["x-request-id"]
         eventually(lambda: house.status_of(id) == "running")
+        listed = httpx.get(f"{two.url}/v1/requests", headers=bearer(key_of("ada"))).json()["data"]
+        assert [(request["id"], request["status"]) for request in listed] == [(id, "running")]
         url = f"{two.url}/v1/requests/{id}/cancel"
         assert httpx.post(url, headers=bearer(key_of("bob"))).status_code == 404
         told = httpx.post(url, headers=bearer(key_of("ada")), timeout=60).json()
@@ -185,17 +188,73 @@ def test_administrators_see_all_processes_and_which_one_their_page_shows(house: 
     expect(page.get_by_text("(this page)")).to_have_count(1)
 
 
+def test_administrators_see_and_cancel_what_another_process_answers(house: House, page: Page) -> None:
+    page.goto(f"{house.url}/admin")
+    with asking(next(server for server in house.servers if server is not serving(house, page.content())), "ada") as its:
+        expect(row(page, "ada")).to_contain_text("answering, in another process")
+        button(page, "Prompt: ada").click()
+        expect(page.get_by_role("dialog", name="Prompt of ada")).to_contain_text("long")
+        button(page, "Close").click()
+        cancel(page, "ada")
+        eventually(lambda: house.status_of(its.headers["x-request-id"]) == "cancelled")
+        expect(row(page, "ada")).to_have_count(0)
+
+
+def test_a_window_at_another_process_follows_an_answer_and_stops_it(
+    house: House, page: Page, chromium: Browser
+) -> None:
+    page.goto(house.url)
+    ask(page, "long story")
+    expect(page.locator(".turn .answer-text")).to_contain_text("word5")
+    id = page.locator('.turn[data-status="running"]').get_attribute("data-id") or ""
+    with opened(chromium, house, new_session(house, avoided=house.process_of(id))) as other:
+        other.goto(page.url)
+        answer = other.locator(f'.turn[data-id="{id}"] .answer-text')
+        expect(answer).to_contain_text("word5")
+        so_far = len(answer.inner_text())
+        expect(answer).to_have_text(re.compile(f"^.{{{so_far + 100},}}", re.DOTALL))  # it grows
+        other.get_by_role("button", name="Stop").click()
+        for window in (other, page):
+            expect(window.locator(f'.turn[data-id="{id}"][data-status="stopped"]')).to_be_visible()
+        ask(other, "and now?")
+        for window in (other, page):
+            expect(window.locator(".turn .answer-text").last).to_have_text("You said: and now?")
+
+
+def serving(house: House, page: str) -> RunningServer:
+    """Which of them has made this page of the administrators'."""
+    found = re.search(r":(\d+) \(this page\)", page)
+    assert found, page
+    return next(server for server in house.servers if server.url.endswith(f":{found[1]}"))
+
+
+@pytest.fixture(scope="module")
+def session(house: House) -> Session:
+    return new_session(house)
+
+
 @pytest.fixture
-def page(house: House, chromium: Browser) -> Iterator[Page]:
-    """A window of the administrator's, at nginx."""
-    with chromium.new_context(locale="en-GB", ignore_https_errors=True) as context:
-        page = context.new_page()
-        page.goto(f"{house.url}/login")
-        page.get_by_label("Name").fill("admin")
-        page.get_by_label("Password").fill(PASSWORD)
-        page.get_by_role("button", name="Sign in").click()
-        expect(page.get_by_label("Write a message")).to_be_visible()
+def page(house: House, session: Session, chromium: Browser) -> Iterator[Page]:
+    """A window of the administrator's, at nginx, that shows nothing yet."""
+    with opened(chromium, house, session) as page:
         yield page
+
+
+@contextlib.contextmanager
+def opened(chromium: Browser, house: House, session: Session) -> Iterator[Page]:
+    with chromium.new_context(locale="en-GB", ignore_https_errors=True) as context:
+        name, value = session
+        context.add_cookies([{"name": name, "value": value, "url": house.url, "secure": True}])
+        yield context.new_page()
+
+
+def new_session(house: House, avoided: RunningServer | None = None) -> Session:
+    """One of the administrator's, which nginx takes to another process than this one."""
+    while True:
+        with httpx.Client(base_url=house.url, verify=False, timeout=60) as browser:
+            sign_in(browser, "admin", PASSWORD)
+            if avoided is None or serving(house, browser.get("/admin").text) is not avoided:
+                return next((name, value) for name, value in browser.cookies.items() if "session" in name)
 
 
 def test_limits_that_are_set_at_one_hold_at_all(house: House, page: Page) -> None:
@@ -206,16 +265,15 @@ def test_limits_that_are_set_at_one_hold_at_all(house: House, page: Page) -> Non
     expect(page.get_by_text("The limits are changed.")).to_be_visible()
     with asking(house.servers[0], "ada") as answer:
         assert answer.status_code == 200
-        for server in house.servers:
-            eventually(partial(refuses, server, "ada", "user_limit"))
+        eventually(lambda: {code_of(server, "ada") for server in house.servers} == {"user_limit"})
     page.get_by_role("button", name="As in the settings…").click()
     page.get_by_role("button", name="Apply").click()
     expect(page.get_by_text("The limits are changed.").last).to_be_visible()
 
 
 def test_a_killed_ones_answers_are_interrupted_and_its_pages_go_on_with_another(house: House, page: Page) -> None:
-    page.get_by_label("Write a message").fill("long story")
-    page.get_by_label("Write a message").press("Enter")
+    page.goto(house.url)
+    ask(page, "long story")
     answer = page.locator(".turn .answer-text")
     expect(answer).to_contain_text("word5")
     turn = page.locator('.turn[data-status="running"]')
@@ -231,9 +289,7 @@ def test_a_killed_ones_answers_are_interrupted_and_its_pages_go_on_with_another(
         expect(page.locator('.turn[data-status="interrupted"]')).to_be_visible()
         expect(answer).to_contain_text("word5")
         assert house.status_of(other_id) == "running"
-    box = page.get_by_label("Write a message")
-    box.fill("and now?")
-    box.press("Enter")
+    ask(page, "and now?")
     expect(answer.last).to_have_text("You said: and now?")
     assert re.search(r"/c/\w+$", page.url)
 

@@ -19,7 +19,7 @@ def differences(url: str) -> list[object]:
     with engine.connect() as connection:
 
         def is_ours(_: object, name: str | None, kind: str, *__: object) -> bool:
-            return not (kind == "table" and str(name).startswith("exchanges_search"))
+            return not (kind in ("table", "index") and str(name).startswith("exchanges_search"))
 
         context = MigrationContext.configure(connection, opts={"include_object": is_ours, "compare_type": True})
         return list(compare_metadata(context, Base.metadata))

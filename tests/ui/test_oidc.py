@@ -4,6 +4,7 @@ import json
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
+from html import escape
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -12,11 +13,13 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
 
+from engine.settings import Settings
 from tests.databases import SECRET
 from tests.openid import CLIENT_ID, CLIENT_SECRET, Claims, Provider, running_provider
 from tests.server import PASSWORD, RunningServer, form_token, running_server, sign_in
 from ui.seal import Seal
 from ui.sign_in.documents import Documents
+from ui.sign_in.oidc import Provider as OpenId
 from ui.sign_in.trips import ProviderAway
 
 BACK = "/login/oidc/callback"
@@ -32,6 +35,7 @@ def provider() -> Iterator[Provider]:
 def _as_it_should_be(provider: Provider) -> None:
     provider.person, provider.userinfo, provider.about = {"sub": "1", "preferred_username": "dora"}, {}, {}
     provider.declines, provider.alter, provider.sign = False, lambda claims: claims, provider.signed
+    provider.ended.clear()
 
 
 def settings(provider: Provider) -> dict[str, Any]:
@@ -55,6 +59,7 @@ def closed(provider: Provider) -> Iterator[RunningServer]:
         oidc_create=False,
         oidc_email_domains=domains,
         password_sign_in=False,
+        oidc_logout=True,
         **settings(provider),
     ) as running:
         yield running
@@ -73,6 +78,10 @@ def way_back(client: httpx.Client, next: str = "/") -> str:
 
 def come_in(client: httpx.Client, next: str = "/") -> httpx.Response:
     return client.get(way_back(client, next))
+
+
+def sign_out(client: httpx.Client) -> httpx.Response:
+    return client.post("/logout", data={"form_token": form_token(client.get("/account").text)})
 
 
 def name_of(client: httpx.Client) -> str:
@@ -96,11 +105,12 @@ def test_a_person_of_the_provider_gets_an_account_and_comes_back_to_it(
         welcome = dora.get(httpx.get(there).headers["location"])
         assert (welcome.status_code, welcome.headers["location"]) == (303, "/account")
         assert name_of(dora) == "dora"
-        logout = dora.post("/logout", data={"form_token": form_token(dora.get("/account").text)})
+        logout = sign_out(dora)
         assert logout.headers["location"] == "/login"
         assert name_of(dora) == ""
         assert come_in(dora).status_code == 303
     assert server.rows("select count(*), min(password_hash) from users where name = 'dora'") == [(1, "")]
+    assert server.rows("select distinct id_token from sessions") == [("",)]  # which nobody needs, so it is not kept
     assert server.rows("select target, detail from audit where action = 'user.create'") == [
         ("dora", f"staff, by {provider.url}")
     ]
@@ -313,6 +323,41 @@ def test_only_people_with_an_account_and_a_verified_address(provider: Provider, 
         closed.change(connect, provider.url, ada_id)
         assert come_in(ada).headers["location"] == "/"
         assert name_of(ada) == "ada"
+
+
+def test_signing_out_ends_the_session_at_the_provider_too(provider: Provider, closed: RunningServer) -> None:
+    provider.person = {"sub": "root there", "email": "root@example.org", "email_verified": True}
+    ((admin_id,),) = closed.rows("select id from users where name = 'admin'")
+    connect = "insert into identities values (?, 'root there', ?, '2026-01-01 00:00:00.000000')"
+    closed.change(connect, provider.url, admin_id)
+    with browser(closed) as admin:
+        come_in(admin)
+        cookie = admin.cookies["qdesk_session"]
+        page = sign_out(admin)
+        there = page.headers["refresh"].removeprefix("0; url=")
+        assert page.status_code == 200
+        assert there.startswith(provider.url + "/logout?theme=plain&")
+        assert escape(there) in page.text  # for whoever is not led on
+        assert httpx.get(there).headers["location"] == closed.url + "/login"
+        assert [claims["sub"] for claims in provider.ended] == ["root there"]
+        admin.cookies.set("qdesk_session", cookie)
+        assert name_of(admin) == ""
+    assert closed.rows("select count(*) from sessions where user_id = ?", admin_id) == [(0,)]
+
+
+@pytest.mark.parametrize("about", [{"end_session_endpoint": None}, {"end_session_endpoint": "ftp://x"}])
+async def test_a_provider_that_offers_no_way_out_is_asked_for_none(provider: Provider, about: Claims) -> None:
+    provider.about = about
+    chosen = Settings.model_validate({**settings(provider), "oidc_logout": True})
+    assert await OpenId(chosen).way_out("a token", "http://127.0.0.1/login") == ""
+    away = chosen.model_copy(update={"oidc_issuer": "http://127.0.0.1:9"})
+    assert await OpenId(away).way_out("a token", "http://127.0.0.1/login") == ""
+
+
+async def test_a_token_too_long_for_an_address_is_left_out(provider: Provider) -> None:
+    address = await OpenId(Settings.model_validate(settings(provider))).way_out("x" * 9000, "http://127.0.0.1/login")
+    assert "id_token_hint" not in address
+    assert f"client_id={CLIENT_ID}" in address
 
 
 def test_passwords_that_are_turned_off_open_nothing(closed: RunningServer) -> None:

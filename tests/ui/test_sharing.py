@@ -6,15 +6,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from engine.job import Job
 from engine.monitor import Monitor
 from engine.service import ChatService
 from engine.settings import Settings
 from engine.shared_places import SharedPlaces
+from engine.types import Status
 from storage import Store
 from storage.joining import Joining
 from tests import postgresql
 from tests.databases import SECRET
-from tests.engine.kit import UnrulyBackend
+from tests.engine.kit import UnrulyBackend, question, running, until
 from tests.server import eventually
 from ui.api.errors import ApiError
 from ui.api.rate import RateLimit
@@ -23,6 +25,8 @@ from ui.banner import Banner, keep_banner
 from ui.bus import Bus
 from ui.cluster import Sharing
 from ui.desk import Desk
+from ui.elsewhere import cancel, elsewhere, ended, followed, stop
+from ui.erasing import erase
 from ui.limits import LiveLimits, keep_limits, limits_now, limits_of, reset_limits
 from ui.sign_in.failing import SignInFailed
 from ui.steering import set_intake
@@ -155,3 +159,48 @@ async def test_all_print_one_set_up_link_and_make_one_first_account(two: tuple[D
     assert [setup.opens(token) for setup in setups] == [True, True]
     made = await asyncio.gather(*(setup.make("root", "a long password") for setup in setups))
     assert [user.name for user in made if user] == ["root"]
+
+
+async def begun(desk: Desk, person: str) -> Job:
+    """A question that goes on being answered, and whose row says so."""
+    job = await desk.service.submit(question("stand still", person, source="page"))
+    await until(job, running)
+    await desk.store.exchanges.record(job.exchange())
+    return job
+
+
+async def test_what_one_answers_the_others_list_follow_and_end(two: tuple[Desk, Desk]) -> None:
+    one, other = two
+    ada = await one.store.users.create("ada", "hash", "staff")
+    assert ada
+    job = await begun(one, ada.id)
+    (row,) = await elsewhere(other)
+    assert (row.id, row.user_name, row.status) == (job.id, "ada", Status.RUNNING)
+    assert await elsewhere(other, ada.id) == [row]
+    assert await elsewhere(other, "somebody else") == []
+    assert await elsewhere(one) == []
+
+    read = asyncio.Event()
+    job.on_watched = lambda by_somebody: read.set()  # from where an answer that nobody reads is ended
+    exchange = await other.store.exchanges.get(job.id)
+    assert exchange
+
+    async def follow() -> list[Status]:
+        return [newer.status async for newer in followed(other, exchange)]
+
+    following = asyncio.create_task(follow())
+    async with asyncio.timeout(20):
+        await read.wait()
+        stop(other, job.id)
+        assert await following == [Status.STOPPED]
+    assert job.status is Status.STOPPED
+
+    second = await begun(one, ada.id)
+    cancel(other, second.id)
+    cancelled = await ended(other, second.id)
+    assert cancelled
+    assert cancelled.status is Status.CANCELLED
+
+    third = await begun(one, ada.id)
+    assert await erase(other, ada.id) == 3  # what still ran elsewhere would have been left
+    assert third.status is Status.STOPPED

@@ -88,5 +88,5 @@ class Calls:
             if job := self.desk.service.jobs.get(id):
                 found.append(job)
             elif exchange := await self.desk.store.exchanges.get(id):
-                found.append(Replay(exchange, self.desk.store))
+                found.append(Replay(exchange, self.desk))
         return found if len(found) == len(ids) else []

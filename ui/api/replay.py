@@ -3,24 +3,19 @@
 It has no logprobs: they are not kept.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from contextlib import aclosing
 
 from engine.errors import EngineError
 from engine.job import Update
 from engine.types import Exchange, Logprob, Status
-
-if TYPE_CHECKING:
-    from storage import Store
-
-LOOK_EVERY_S = 1.0  # as often as a running answer is saved
+from ui.desk import Desk
+from ui.elsewhere import followed
 
 
 class Replay:
-    def __init__(self, exchange: Exchange, store: "Store") -> None:
-        self._store = store
+    def __init__(self, exchange: Exchange, desk: Desk) -> None:
+        self._desk = desk
         self.exchange = exchange
         self.id, self.model, self.queued_at, self.text = (
             exchange.id,
@@ -33,12 +28,14 @@ class Replay:
     async def follow(self) -> AsyncGenerator[Update, None]:
         """One update that holds it all; before it, while it is under way elsewhere, what is new of it in the log."""
         row, told = self.exchange, 0
-        while not row.status.final:
-            if row.status is Status.RUNNING and len(row.answer) > told:
-                yield _update(row, told)
-                told = len(row.answer)
-            await asyncio.sleep(LOOK_EVERY_S)
-            row = await self._store.exchanges.get(row.id) or replace(row, status=Status.INTERRUPTED)
+        if row.status is Status.RUNNING:
+            yield _update(row, told)
+            told = len(row.answer)
+        async with aclosing(followed(self._desk, row)) as rows:
+            async for row in rows:
+                if row.status is Status.RUNNING and len(row.answer) > told:
+                    yield _update(row, told)
+                    told = len(row.answer)
         self.text = row.answer
         yield _update(row, told)
 

@@ -1,11 +1,11 @@
 """GET /v1/requests and POST /v1/requests/{id}/cancel: what runs and waits. One's own; all of it for administrators.
 
-Of several processes each lists its own; cancelling reaches all of them. Never shows a prompt. Somebody else's request
-is as unknown as one that does not exist.
+Over all processes, where there are several. Never shows a prompt. Somebody else's request is as unknown as one that
+does not exist.
 """
 
-import asyncio
-from typing import Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 from nicegui import app
@@ -19,36 +19,31 @@ from ui.api.described import AllRunning, Cancelled, replies
 from ui.api.errors import ApiError
 from ui.auth import Caller
 from ui.desk import Desk
+from ui.elsewhere import cancel as cancel_elsewhere
+from ui.elsewhere import elsewhere, ended
 
-ENDS = "end"  # on the bus: somebody who may has cancelled this request
-LOOK_EVERY_S, LOOKS = 0.2, 50
+if TYPE_CHECKING:
+    from storage.records import ExchangeRow
 
 
 def register(desk: Desk) -> None:
-    def end_here(id: str) -> None:
-        if job := desk.service.jobs.get(id):
-            desk.service.end(job, Status.CANCELLED)
-
-    desk.bus.on(ENDS, end_here)
-
     @app.get("/v1/requests", tags=["requests"], responses=replies(AllRunning))
     async def requests(request: Request) -> Response:
         """Running and waiting requests, in order of arrival."""
         caller = request.state.caller
-        names = (
-            {user.id: user.name for user in await desk.store.users.list()}
-            if caller.may(ACTIONS["request.others"])
-            else {}
-        )
+        everybodys = caller.may(ACTIONS["request.others"])
+        names = {user.id: user.name for user in await desk.store.users.list()} if everybodys else {}
+        others = await elsewhere(desk, None if everybodys else caller.person or "")
         seen = [told(job, names) for job in desk.service.jobs.values() if owns(caller, job.request.person)]
-        return JSONResponse({"object": "list", "data": seen})
+        seen += [told_of_row(row, named=everybodys) for row in others]
+        return JSONResponse({"object": "list", "data": sorted(seen, key=lambda one: -float(one["age_s"]))})
 
     @app.post("/v1/requests/{id}/cancel", tags=["requests"], responses=replies(Cancelled, 404))
     async def cancel(request: Request, id: str) -> Response:
         """End a request that runs or waits; it keeps its text so far. The completion's id is taken too."""
         caller, id = request.state.caller, id.removeprefix("chatcmpl-")
         job = desk.service.jobs.get(id)
-        asked = job.request if job else await elsewhere(desk, id)
+        asked = job.request if job else await unfinished_elsewhere(desk, id)
         if asked is None or not owns(caller, asked.person):
             raise ApiError(404, "There is no such request running or waiting.", param="id", code="request_not_found")
         if job:
@@ -56,28 +51,19 @@ def register(desk: Desk) -> None:
             await job.closed()
             status = job.status
         else:
-            status = await end_elsewhere(desk, id)
+            cancel_elsewhere(desk, id)
+            row = await ended(desk, id)
+            status = row.status if row else Status.CANCELLED
         if asked.person != caller.person:
             logger.info("request {} cancelled by {}", id, caller.name or "the operator")
             await desk.store.audit.add(caller.name, "request.cancel", id, "by API")
         return JSONResponse({"id": id, "object": "request", "status": str(status)})
 
 
-async def elsewhere(desk: Desk, id: str) -> Exchange | None:
+async def unfinished_elsewhere(desk: Desk, id: str) -> Exchange | None:
     """An exchange that another process answers, where there are several."""
     exchange = await desk.store.exchanges.get(id) if desk.store.cluster else None
     return exchange if exchange and not exchange.status.final else None
-
-
-async def end_elsewhere(desk: Desk, id: str) -> Status:
-    """Tell the process that answers this to end it; return how it stands then."""
-    desk.bus.tell(ENDS, id)
-    for _ in range(LOOKS):
-        exchange = await desk.store.exchanges.get(id)
-        if exchange is None or exchange.status.final:
-            break
-        await asyncio.sleep(LOOK_EVERY_S)
-    return exchange.status if exchange else Status.CANCELLED
 
 
 def owns(caller: Caller, person: str | None) -> bool:
@@ -101,4 +87,25 @@ def told(job: Job, names: dict[str, str]) -> dict[str, Any]:
         "prompt_tokens": job.prompt_tokens,
         "completion_tokens": job.completion_tokens,
         "tokens_per_s": round(job.tokens_per_s, 1),
+    }
+
+
+def told_of_row(row: "ExchangeRow", *, named: bool) -> dict[str, Any]:
+    """The same of a request in another process, as its row says; places in the line are that process's to tell."""
+    age_s = (datetime.now(UTC) - row.queued_at).total_seconds()
+    answering_s = age_s - row.ttft_s if row.ttft_s is not None else 0.0
+    return {
+        "id": row.id,
+        "object": "request",
+        "status": str(row.status),
+        "source": row.source,
+        "user": (row.user_name or None) if named else None,
+        "model": row.model,
+        "created": int(row.queued_at.timestamp()),
+        "age_s": round(age_s, 3),
+        "position": None,
+        "expected_wait_s": None,
+        "prompt_tokens": row.prompt_tokens,
+        "completion_tokens": row.completion_tokens,
+        "tokens_per_s": round(row.completion_tokens / answering_s, 1) if answering_s > 0 else 0.0,
     }

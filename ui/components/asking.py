@@ -113,6 +113,7 @@ class Asking:
         taken(conversation.id)
         self._hub.asked(job)
         await self._desk.store.conversations.set_head(conversation.id, self._user_id, job.id)
+        self._hub.written(conversation.id)
 
     def check_length(self, text: str) -> None:
         """Raises InvalidRequest for what the composer would not have sent."""
@@ -121,8 +122,7 @@ class Asking:
 
     def check_free(self) -> None:
         """Raises InvalidRequest while something of this conversation is being answered, in whichever process."""
-        elsewhere = self._desk.store.cluster and any(not one.status.final for one in self._view.shown.path)
-        if self._view.shown.jobs() or elsewhere:
+        if self._view.shown.jobs() or self._view.shown.elsewhere:
             raise self._another()
 
     def _another(self) -> InvalidRequest:

@@ -27,6 +27,7 @@ from ui.components.sidebar import Sidebar
 from ui.components.thread import Rating, Thread
 from ui.components.turn_actions import TurnActions
 from ui.desk import Desk
+from ui.elsewhere import stop
 from ui.i18n import Language
 from ui.page_ends import later
 
@@ -167,10 +168,10 @@ class ChatView:
     def _opening(self) -> None:
         """Tell the composer what is shown, before it is: nobody finds it in another conversation than the page."""
         last = self.shown.path[-1].prompt if self.shown.path else ""
-        self._composer.open(self.shown.id, running=bool(self.shown.running), last_question=last)
+        self._composer.open(self.shown.id, running=self.shown.busy, last_question=last)
 
     def _answers_changed(self) -> None:
-        self._composer.busy(bool(self.shown.running))
+        self._composer.busy(self.shown.busy)
 
     # --- what people do ---
 
@@ -187,6 +188,9 @@ class ChatView:
         for answer in list(self.shown.running.values()):
             if wanted in (None, answer.job.id):
                 self._desk.service.stop_job(answer.job)
+        for exchange in self.shown.elsewhere:
+            if wanted in (None, exchange.id):
+                stop(self._desk, exchange.id)
 
     async def _make_good(self, fields: Fields) -> None:
         self.shown.catch_up(all=True)

@@ -10,6 +10,7 @@ from ui.auth import Visitor
 from ui.components.hub import Hub
 from ui.components.sidebar import Item, Sidebar, item
 from ui.desk import Desk
+from ui.elsewhere import elsewhere, stop
 from ui.i18n import Language
 
 if TYPE_CHECKING:
@@ -73,6 +74,9 @@ class Conversations:
         for job in list(self._desk.service.jobs.values()):
             if job.request.conversation_id == id:
                 self._desk.service.stop_job(job)
+        for row in await elsewhere(self._desk, self._user_id):
+            if row.conversation_id == id:
+                stop(self._desk, row.id)
         for view in self._hub.showing(id):
             await view.open("")
         self._sidebar.offer_undo("restore", id, self._say("Conversation deleted."))

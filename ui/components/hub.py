@@ -25,6 +25,7 @@ class Hub:
     def __init__(self, desk: Desk) -> None:
         self._service, self._bus = desk.service, desk.bus
         desk.bus.on("list", self._changed_elsewhere)
+        desk.bus.on("asked", self._asked_elsewhere)
         self._titles = Titles(desk, self)
         self._views: set[ChatView] = set()
         self._watch: asyncio.Task[None] | None = None
@@ -90,6 +91,14 @@ class Hub:
         for view in self.showing(job.request.conversation_id or ""):
             view.shown.join(job)
         self._titles.after(job)
+
+    def written(self, conversation_id: str) -> None:
+        """A question of this conversation is in the log: pages that other processes serve can find it there."""
+        self._bus.tell("asked", conversation_id)
+
+    def _asked_elsewhere(self, conversation_id: str) -> None:
+        for view in self.showing(conversation_id):
+            background_tasks.create(view.open(conversation_id), name=f"show what was asked in {conversation_id}")
 
     async def _watch_service(self) -> None:
         """Tell the pages when what the service can do changes; ends with the last page."""

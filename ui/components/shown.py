@@ -5,6 +5,7 @@ Reads from store and service and sends to the Thread; what people do is `chat_vi
 
 import asyncio
 from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from ui.components.preferences import Chosen
 from ui.components.thread import Thread, Turn, View
 from ui.components.turns import beginning, branch, ends, first_read, turn
 from ui.desk import Desk
+from ui.elsewhere import followed
 from ui.i18n import Language
 
 if TYPE_CHECKING:
@@ -114,9 +116,24 @@ class Shown:
         )
         for answer in self.running.values():
             self._follow(answer)
-        if any(not one.status.final and one.id not in self.running for one in self.path):
+        for one in self.elsewhere:
+            self._keep(background_tasks.create(self._follow_elsewhere(one, opening), name=f"follow {one.id} elsewhere"))
+        if self._unfollowed and not self.elsewhere:
             background_tasks.create(self._look_again(opening), name="await a row's end")
         return True
+
+    async def _follow_elsewhere(self, exchange: Exchange, opening: int) -> None:
+        """Show an answer that another process gives, as the log says, and at its end all of the conversation anew."""
+        async with aclosing(followed(self._desk, exchange)) as rows:
+            async for row in rows:
+                html = await asyncio.to_thread(render, row.whole_answer)
+                if opening != self.opened or not self.conversation:
+                    return
+                if row.status.final:  # in a task of its own, since opening ends this one
+                    background_tasks.create(self.open(self.conversation.id, self.conversation.user_id), name="reopen")
+                    return
+                self.take_over(row)
+                self._thread.put(turn(row, self.tree, self._say, html))
 
     async def _look_again(self, opening: int) -> None:
         """An answer has ended, and the database could not yet take its last row."""
@@ -142,6 +159,11 @@ class Shown:
         self._thread.read_from(first_read(path))
         self._follow(answer)
 
+    def take_over(self, exchange: Exchange) -> None:
+        """This is how one of the exchanges stands now."""
+        self.tree[exchange.id] = exchange
+        self.path = [exchange if one.id == exchange.id else one for one in self.path]
+
     async def show_head(self, exchange_id: str) -> None:
         """Show the branch that ends with this exchange."""
         if self.conversation:
@@ -151,6 +173,21 @@ class Shown:
     def jobs(self) -> list[Job]:
         """What of this conversation is being answered, on whichever branch."""
         return self._jobs(self.id)
+
+    @property
+    def elsewhere(self) -> list[Exchange]:
+        """What of the branch that is shown another process answers."""
+        return self._unfollowed if self._desk.store.cluster else []
+
+    @property
+    def _unfollowed(self) -> list[Exchange]:
+        """What of the branch that is shown has not ended, as far as the log knows, and is answered by no job here."""
+        return [one for one in self.path if not one.status.final and one.id not in self.running]
+
+    @property
+    def busy(self) -> bool:
+        """Whether something of the branch that is shown is being answered, in whichever process."""
+        return bool(self.running or self.elsewhere)
 
     def find(self, exchange_id: object) -> Exchange | None:
         """An exchange of this conversation, on whichever branch."""
@@ -192,17 +229,19 @@ class Shown:
         return frame
 
     def _follow(self, answer: RunningAnswer) -> None:
-        task = background_tasks.create(self._to_its_end(answer), name=f"show answer {answer.job.id}")
+        self._keep(background_tasks.create(self._to_its_end(answer), name=f"show answer {answer.job.id}"))
+        self._changed()
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        """Until it has ended, or something else is shown."""
         self._following.add(task)
         task.add_done_callback(self._following.discard)
-        self._changed()
 
     async def _to_its_end(self, answer: RunningAnswer) -> None:
         """Show an answer until it has ended, then how it ended."""
         await answer.follow()
         id, exchange = answer.job.id, answer.job.exchange()
-        self.tree[id] = exchange
-        self.path = [exchange if one.id == id else one for one in self.path]
+        self.take_over(exchange)
         self.running.pop(id, None)
         html = None if answer.all_sent else await asyncio.to_thread(render, exchange.whole_answer)
         self._changed()

@@ -12,6 +12,7 @@ from ui.components.sidebar import Sidebar
 from ui.components.thread import Thread
 from ui.components.turns import beginning, branch, neighbour, newest_under
 from ui.desk import Desk
+from ui.elsewhere import ended, stop
 
 if TYPE_CHECKING:
     from ui.components.chat_view import ChatView
@@ -119,6 +120,11 @@ class TurnActions:
             if above in branch(shown.tree | {job.id: job.exchange()}, job.id) or job.id == above.id:
                 self._desk.service.stop_job(job)
                 await job.closed()
+        for exchange in shown.elsewhere:
+            if above in branch(shown.tree, exchange.id):
+                stop(self._desk, exchange.id)
+                if row := await ended(self._desk, exchange.id):
+                    shown.take_over(row)
 
     async def _show_everywhere(self, conversation_id: str) -> None:
         for view in self._hub.showing(conversation_id):

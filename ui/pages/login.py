@@ -60,9 +60,12 @@ def register(desk: Desk) -> None:
         visitor, form = auth.visitor_of(request), await read_form(request)
         if visitor and not auth.form_fits(visitor.session_id, form.get("form_token", "")):
             return RedirectResponse("/", 303)
+        response: Response = RedirectResponse("/login", 303)
         if visitor:
-            await auth.sign_out(visitor.session_id)
-        response = RedirectResponse("/login", 303)
+            try:  # before the page hears that it is over, and goes away by itself
+                response = await sign_on.way_out(entrance, request, visitor) or response
+            finally:
+                await auth.sign_out(visitor.session_id)
         entrance.cookies.take_back(response, entrance.cookies.session)
         return response
 

@@ -9,6 +9,7 @@ from starlette.responses import RedirectResponse, Response
 
 from engine.settings import Settings
 from ui.entrance import Entrance
+from ui.forms import document, link, notice
 from ui.guard import own_path
 from ui.i18n import Language
 from ui.people import Visitor
@@ -21,8 +22,13 @@ BACK = "/login/oidc/callback"
 
 
 def redirect_uri(settings: Settings, asked: HTTPConnection) -> str:
-    """Where the provider sends the browser back to: this server as the operator names it, else as the browser does."""
-    return (settings.public_url.rstrip("/") or str(asked.base_url).rstrip("/")) + BACK
+    """Where the provider sends the browser back to."""
+    return this_server(settings, asked) + BACK
+
+
+def this_server(settings: Settings, asked: HTTPConnection) -> str:
+    """This server's address as the operator names it, else as the browser does."""
+    return settings.public_url.rstrip("/") or str(asked.base_url).rstrip("/")
 
 
 def way_there(next: str) -> str:
@@ -62,7 +68,28 @@ def register(entrance: Entrance) -> None:
             return entrance.no_way_in(request, _reasons(entrance.say_to(request), known.name)[refused.why])
         except (ProviderAway, NotVouchedFor, Declined, WrongDomain) as trouble:
             return _refused(entrance, request, trouble)
-        return await entrance.let_in(request, user, trip.next)
+        return await entrance.let_in(request, user, trip.next, known.id_token)
+
+
+async def way_out(entrance: Entrance, request: Request, visitor: Visitor) -> Response | None:
+    """A page that goes on to the provider, to end its session as well; None: only the one here ends.
+
+    It is a page, since a form may lead to no other host, not even by a redirect (ui/headers.py).
+    """
+    provider, settings = entrance.auth.door.provider, entrance.desk.settings
+    if provider is None or not settings.oidc_logout:
+        return None
+    id_token = await entrance.desk.store.sessions.id_token(visitor.session_id)
+    back = this_server(settings, request) + "/login"
+    address = await provider.way_out(id_token, back) if id_token else ""
+    if not address:
+        return None
+    say = entrance.say_to(request)
+    about = say("You are signed out here. Now {name} signs you out as well.", name=provider.label)
+    body = notice(about) + link(address, say("Go on"))
+    page = document(request, say, say("Signed out"), body)
+    page.headers["Refresh"] = f"0; url={address}"
+    return page
 
 
 async def _connect(entrance: Entrance, request: Request, visitor: Visitor, known: Known) -> Response:

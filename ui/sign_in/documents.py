@@ -16,6 +16,7 @@ from ui.sign_in.trips import ProviderAway
 KEPT_S = 3600.0
 NOT_ANEW_WITHIN_S = 30.0  # forged tokens must not make us ask for keys again and again
 NEEDED = ("authorization_endpoint", "token_endpoint", "jwks_uri")
+OFFERED = ("userinfo_endpoint", "end_session_endpoint")
 KINDS = ("RSA", "EC", "OKP")  # none of which the client's secret could be
 
 
@@ -33,8 +34,9 @@ class Documents:
                 raise ProviderAway(f"{self._issuer} calls itself {found.get('issuer')!r}")
             if wrong := [name for name in NEEDED if not self._trusted(found.get(name))]:
                 raise ProviderAway(f"{self._issuer} names no good {', '.join(wrong)}")
-            if not self._trusted(found.get("userinfo_endpoint")):
-                found.pop("userinfo_endpoint", None)
+            for name in OFFERED:
+                if not self._trusted(found.get(name)):
+                    found.pop(name, None)
             self._about = time.monotonic(), found
         return self._about[1]
 

@@ -92,13 +92,13 @@ class Door:
         if self._auth.passwords.outdated(stored):
             await self._auth.store.users.set_password(user.id, await self._auth.passwords.hash(password))
 
-    async def admit(self, user: "User", agent: str) -> Admission:
+    async def admit(self, user: "User", agent: str, id_token: str = "") -> Admission:
         """A session for somebody who has shown that they are this person, or what they owe for one."""
         if user.second_step:
-            return Admission(self._pending.begin(user.id, ""), "code")
+            return Admission(self._pending.begin(user.id, "", id_token), "code")
         if self._auth.must_enrol(user):
-            return Admission(self._pending.begin(user.id, self.second_step.new_nonce()), "set up")
-        return Admission(await self._auth.start_session(user, agent))
+            return Admission(self._pending.begin(user.id, self.second_step.new_nonce(), id_token), "set up")
+        return Admission(await self._auth.start_session(user, agent, id_token))
 
     def pending(self, token: str) -> Pending | None:
         """What this token is good for; None when it is none, or too old."""
@@ -117,7 +117,7 @@ class Door:
         user = await self.owner(pending)
         await self._check_code(user, code, address)
         self._pending.end(token)
-        return await self._auth.start_session(user, agent)
+        return await self._auth.start_session(user, agent, pending.id_token)
 
     async def by_setting_up(self, token: str, code: str, agent: str) -> tuple[str, list[str]]:
         """Turn the second step on that was owed: a session's token, and the recovery codes. Raises SignInFailed."""
@@ -129,7 +129,7 @@ class Door:
         self._pending.end(token)
         await self._auth.store.audit.add(user.name, "user.second_step_on", user.name)
         await self._auth.user_changed(user.id)
-        return await self._auth.start_session(user, agent), codes
+        return await self._auth.start_session(user, agent, pending.id_token), codes
 
     def forget(self, user_id: str) -> None:
         """Nobody who is half in as this person gets further."""

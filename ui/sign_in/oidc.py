@@ -2,6 +2,7 @@
 
     address = await provider.begin(trip)                 where the browser goes
     trip, known = await provider.finish(query, browser, session_id)      when it comes back
+    address = await provider.way_out(id_token, back)     where the browser goes to end the provider's session too
 
 Nothing that comes by the browser is believed: the provider is asked for the person's token
 directly, and that must be signed with a key of its own, for this server, for this trip, and not be too old.
@@ -26,6 +27,7 @@ from ui.sign_in.trips import Declined, NotVouchedFor, ProviderAway, Trip, Trips,
 
 LEEWAY_S = 60  # clocks differ
 TIMEOUT_S = 5.0
+LONGEST_HINT = 6000  # characters of an address that servers surely take
 SIGNED_BY = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 FAULTS = (JoseError, OAuthError, httpx2.HTTPError, ValueError, KeyError, TypeError)
 
@@ -60,19 +62,33 @@ class Provider:
         if "code" not in query:
             logger.info("{} let nobody in: {!r}", self.issuer, query.get("error", "")[:100])
             raise Declined
-        claims = await self._claims(about, trip, query["code"])
+        claims, id_token = await self._claims(about, trip, query["code"])
         self._check_domain(claims)
-        return trip, Known(self.issuer, str(claims["sub"]), self._name(claims), self._groups(claims))
+        kept = id_token if self._settings.oidc_logout else ""
+        return trip, Known(self.issuer, str(claims["sub"]), self._name(claims), self._groups(claims), kept)
 
-    async def _claims(self, about: dict[str, Any], trip: Trip, code: str) -> dict[str, Any]:
-        """What the provider says of the person, for the code that the browser brought."""
+    async def way_out(self, id_token: str, back: str) -> str:
+        """The address that ends the provider's session as well and then leads `back`; "" where there is none now."""
+        try:
+            about = await self._documents.about()
+            address = httpx2.URL(about["end_session_endpoint"])
+        except (ProviderAway, KeyError, httpx2.InvalidURL) as trouble:
+            logger.warning("nobody is signed out at {}: {!r}", self.issuer, trouble)
+            return ""
+        asked = {"client_id": self._settings.oidc_client_id, "post_logout_redirect_uri": back}
+        hint = {"id_token_hint": id_token} if len(id_token) <= LONGEST_HINT else {}
+        return str(address.copy_merge_params(asked | hint))
+
+    async def _claims(self, about: dict[str, Any], trip: Trip, code: str) -> tuple[dict[str, Any], str]:
+        """What the provider says of the person, for the code that the browser brought, and the token that says it."""
         try:
             async with self._client(about, trip.redirect_uri) as client:
                 token = await client.fetch_token(
                     about["token_endpoint"], grant_type="authorization_code", code=code, code_verifier=trip.verifier
                 )
-                claims = await self._verified(str(token["id_token"]), trip.nonce, str(token.get("access_token", "")))
-                return await self._completed(client, about, claims)
+                id_token = str(token["id_token"])
+                claims = await self._verified(id_token, trip.nonce, str(token.get("access_token", "")))
+                return await self._completed(client, about, claims), id_token
         except httpx2.TransportError as error:
             raise ProviderAway(f"{self.issuer} gave no token: {error!r}") from None
         except FAULTS as error:

@@ -33,6 +33,7 @@ class Known:
     subject: str
     name: str
     groups: frozenset[str] = frozenset()
+    id_token: str = ""  # an OpenID provider's, where its session is to end with ours
 
 
 class NoAccount(SignInFailed):

@@ -17,16 +17,17 @@ class Pending:
     user_id: str
     nonce: str  # of the second step that has to be set up first; "" = there is one
     until: float  # by time.monotonic()
+    id_token: str  # of the OpenID provider, for the session; "" = none
 
 
 class PendingSteps:
     def __init__(self) -> None:
         self._pending: OrderedDict[str, Pending] = OrderedDict()
 
-    def begin(self, user_id: str, nonce: str) -> str:
+    def begin(self, user_id: str, nonce: str, id_token: str) -> str:
         """Return the token."""
         token = secrets.token_urlsafe(32)
-        self._pending[token] = Pending(user_id, nonce, time.monotonic() + LASTS_S)
+        self._pending[token] = Pending(user_id, nonce, time.monotonic() + LASTS_S, id_token)
         if len(self._pending) > MOST:
             self._pending.popitem(last=False)
         return token

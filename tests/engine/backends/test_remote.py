@@ -63,6 +63,17 @@ async def test_the_key_is_sent_and_the_first_model_taken() -> None:
         await backend.stop()
 
 
+async def test_no_answers_cookie_is_sent_with_the_next_question() -> None:
+    sets = WHOLE.replace(b"\r\n\r\n", b"\r\nset-cookie: who=ada; path=/\r\n\r\n", 1)
+    async with canned(MODELS, sets, WHOLE) as server:
+        backend = await started(server.url)
+        for _ in range(2):
+            await collect(backend.stream(ask("Hello")))
+        assert len(server.requests) == 3
+        assert not any(b"cookie:" in request.lower() for request in server.requests)
+        await backend.stop()
+
+
 async def test_usage_is_the_servers_own_count() -> None:
     usage = {"prompt_tokens": 12, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 4}}
     async with canned(MODELS, stream_of(delta("Hi", "length"), {"choices": [], "usage": usage}, "[DONE]")) as server:

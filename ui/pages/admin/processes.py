@@ -1,6 +1,6 @@
 """Which processes share this database, and how many of all requests run and wait in each. Nothing where there is one.
 
-The rest of the page is about the process that has made it: its requests, its speed, its machine.
+The requests on the page are everybody's; its figures are of the process that has made it: its speed, its machine.
 """
 
 from dataclasses import replace
@@ -28,7 +28,9 @@ class Processes:
         self._places = places if isinstance(places, SharedPlaces) else None
         with ui.element("section") as self._section:
             heading(self._say("Processes"), 2)
-            about = self._say("Everybody's places are counted over all of them. This page shows the requests of one.")
+            about = self._say(
+                "Places and requests are those of all of them. Speed, machine and model below are those of one."
+            )
             ui.label(about).classes("soft")
             self._figures = Figures()
         self.show()

@@ -9,6 +9,7 @@ from ui.components.data_table import Action, Column, DataTable, Row
 from ui.components.dialogs import titled
 from ui.pages.admin.administrator import Administrator
 from ui.pages.admin.question import ReasonDialog
+from ui.pages.admin.requests_elsewhere import RequestsElsewhere
 from ui.pages.admin.tiles import duration
 
 
@@ -38,12 +39,13 @@ class Requests:
             with ui.element("div").classes("dialog-buttons"):
                 ui.button(say("Close"), on_click=self.dialog.close).props("flat no-caps")
         self.dialog.on("hide", lambda: self.prompt.set_text(""))
+        self.elsewhere = RequestsElsewhere(admin, self.reason, self._show_prompt)
 
     def show(self) -> None:
         jobs = sorted(self.desk.service.jobs.values(), key=_place)
         if any(job.request.person and job.request.person not in self.names for job in jobs):
             background_tasks.create_lazy(self.learn_names(), name=f"names {self.admin.client.id}")
-        self.table.show([self._row(job) for job in jobs])
+        self.table.show([*(self._row(job) for job in jobs), *self.elsewhere.rows()])
 
     async def learn_names(self) -> None:
         self.names = {user.id: user.name for user in await self.desk.store.users.list()}
@@ -94,7 +96,7 @@ class Requests:
             return
         job, say = self.desk.service.jobs.get(id), self.say
         if job is None:
-            self.admin.tell(say("That request has ended already."))
+            await self.elsewhere.act(name, id)
         elif name == "open":
             await self._open(job)
         elif name == "cancel":
@@ -118,9 +120,12 @@ class Requests:
 
     async def _open(self, job: Job) -> None:
         if await self.admin.noted("request.open", job.id, self._person(job)):
-            self.title.text = self.say("Prompt of {name}", name=self._person(job))
-            self.prompt.text = job.request.prompt
-            self.dialog.open()
+            self._show_prompt(self._person(job), job.request.prompt)
+
+    def _show_prompt(self, whose: str, prompt: str) -> None:
+        self.title.text = self.say("Prompt of {name}", name=whose)
+        self.prompt.text = prompt
+        self.dialog.open()
 
 
 def _place(job: Job) -> tuple[bool, float]:

@@ -1,0 +1,92 @@
+"""Answers that another process of this Qdesk gives: which there are, ending them from here, and following them.
+
+    stop(desk, id)                               as its person's Stop would; `cancel` as an administrator or a program
+    await ended(desk, id)                        until its row is final, or nobody has ended it for PATIENCE_S
+    async for exchange in followed(desk, row)    its row as it grows, the final one last
+
+Their rows are in the database, a second old at most; what shall become of them is told by the bus. That may be lost
+while the database is away: whoever asked may ask again. With one process there are none, and nothing is asked.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from loguru import logger
+
+from engine.types import Exchange, Status
+from ui.desk import Desk
+
+if TYPE_CHECKING:
+    from storage.records import ExchangeRow
+
+STOP, CANCEL, READ = "stop", "cancel", "read"  # on the bus, with the id of an exchange
+LOOK_EVERY_S = 1.0  # as often as a running answer is written down
+PATIENCE_S, ENDED_EVERY_S = 10.0, 0.1
+
+
+def listen(desk: Desk) -> None:
+    """Do here what the other processes tell of answers that are this one's."""
+    jobs, service = desk.service.jobs, desk.service
+
+    def stop_here(id: str) -> None:
+        if job := jobs.get(id):
+            service.stop_job(job)
+
+    def cancel_here(id: str) -> None:
+        if job := jobs.get(id):
+            service.end(job, Status.CANCELLED)
+
+    def read_elsewhere(id: str) -> None:
+        if job := jobs.get(id):
+            job.read_elsewhere()
+
+    desk.bus.on(STOP, stop_here)
+    desk.bus.on(CANCEL, cancel_here)
+    desk.bus.on(READ, read_elsewhere)
+
+
+async def elsewhere(desk: Desk, person: str | None = None) -> "list[ExchangeRow]":
+    """What runs and waits in other processes, oldest first; of one person, or of everybody."""
+    if desk.store.cluster is None:
+        return []
+    rows = await desk.store.exchanges.unfinished(person)
+    return [row for row in rows if row.id not in desk.service.jobs]
+
+
+def stop(desk: Desk, id: str) -> None:
+    desk.bus.tell(STOP, id)
+
+
+def cancel(desk: Desk, id: str) -> None:
+    desk.bus.tell(CANCEL, id)
+
+
+async def ended(desk: Desk, id: str) -> Exchange | None:
+    """Its row when it has ended, or when that takes too long; None: there is none any more."""
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        exchange = await desk.store.exchanges.get(id)
+        if exchange is None or exchange.status.final or time.monotonic() > until:
+            return exchange
+        await asyncio.sleep(ENDED_EVERY_S)
+
+
+async def followed(desk: Desk, exchange: Exchange) -> AsyncGenerator[Exchange, None]:
+    """The row whenever it has changed, to its end. Whoever gives the answer hears that somebody reads it."""
+    tell_every_s, told_s = desk.settings.abandon_after_s / 3, -1e9
+    while not exchange.status.final:
+        if time.monotonic() - told_s >= tell_every_s:
+            desk.bus.tell(READ, exchange.id)
+            told_s = time.monotonic()
+        await asyncio.sleep(LOOK_EVERY_S)
+        try:
+            row = await desk.store.exchanges.get(exchange.id) or replace(exchange, status=Status.INTERRUPTED)
+        except Exception as error:  # the database is away; this goes on when it is back
+            logger.debug("{} cannot be followed just now: {!r}", exchange.id, error)
+            continue
+        if row != exchange:
+            exchange = row
+            yield row

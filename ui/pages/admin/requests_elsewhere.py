@@ -1,0 +1,70 @@
+"""Requests of other processes in the administrators' table, as their rows in the log say: a second late at most."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from nicegui import background_tasks
+
+from engine.types import Status
+from ui.components.data_table import Action, Row
+from ui.elsewhere import cancel, elsewhere
+from ui.pages.admin.administrator import Administrator
+from ui.pages.admin.question import ReasonDialog
+from ui.pages.admin.tiles import duration
+
+if TYPE_CHECKING:
+    from storage.records import ExchangeRow
+
+
+class RequestsElsewhere:
+    def __init__(self, admin: Administrator, reason: ReasonDialog, show_prompt: Callable[[str, str], None]) -> None:
+        """`show_prompt` shows somebody's prompt: whose, and what."""
+        self.admin, self.desk, self.say = admin, admin.desk, admin.say
+        self._reason, self._show_prompt = reason, show_prompt
+        self._rows: dict[str, ExchangeRow] = {}
+
+    def rows(self) -> list[Row]:
+        """As of the last look; the next one begins now."""
+        if self.desk.store.cluster:
+            background_tasks.create_lazy(self._look(), name=f"requests elsewhere for {self.admin.client.id}")
+        return [self._row(row) for row in self._rows.values()]
+
+    async def _look(self) -> None:
+        self._rows = {row.id: row for row in await elsewhere(self.desk)}
+
+    def _row(self, row: "ExchangeRow") -> Row:
+        say, waiting = self.say, row.status is Status.QUEUED
+        state = say("waiting, in another process") if waiting else say("answering, in another process")
+        only_that_process_knows = ("", "", "", "")
+        cells = (
+            self._person(row),
+            say("page") if row.source == "page" else say("program"),
+            state,
+            duration(say, int((datetime.now(UTC) - row.queued_at).total_seconds())),
+            say.number(row.completion_tokens) if row.completion_tokens else "",
+            *only_that_process_knows,
+            (Action("open", say("Prompt")), Action("cancel", say("Cancel"), "danger")),
+        )
+        return Row(row.id, cells, tone="soft" if waiting else "")
+
+    def _person(self, row: "ExchangeRow") -> str:
+        return row.user_name or self.say("fixed key")
+
+    async def act(self, name: str, id: str) -> None:
+        """What is done with one of these rows; the administrator was asked for before."""
+        row, say = self._rows.get(id), self.say
+        if row is None:
+            self.admin.tell(say("That request has ended already."))
+        elif name == "open":
+            exchange = await self.desk.store.exchanges.get(id)
+            if exchange and await self.admin.noted("request.open", id, self._person(row)):
+                self._show_prompt(self._person(row), exchange.prompt)
+        elif name == "cancel":
+            about = say("The answer so far is kept; the person reads that an administrator ended it.")
+            title = say("Cancel the request of {name}?", name=self._person(row))
+            self._reason.ask(title, about, say("Cancel the request"), lambda reason: self._cancel(row, reason))
+
+    async def _cancel(self, row: "ExchangeRow", reason: str) -> None:
+        if await self.admin.noted("request.cancel", row.id, f"{self._person(row)}: {reason}"):
+            cancel(self.desk, row.id)
