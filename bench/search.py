@@ -1,16 +1,16 @@
 """How long the review inbox waits for its lists, on a log of any length.
 
     python -m bench.search --rows 100000
-    python -m bench.search --rows 1000000 --folder /some/folder --json figures.json        # made once, then kept
+    python -m bench.search --rows 1000000 --folder /some/folder        # made once, then kept
 
-Makes a database of deterministic exchanges over a year, English and Chinese, unless the folder holds it already; asks
-what reviewers ask, each question several times; prints a table of seconds and, where named, writes JSON. Times are of
-the whole way through the store: thread, query, rows, snippets.
+Makes a database of deterministic exchanges over a year, English and Chinese, rated and labelled, unless the folder
+holds it already (an older one is brought to the newest schema, in place). Asks what reviewers ask, each question
+several times, and writes a table of seconds to bench/results. Times are of the whole way through the store: thread,
+query, rows, snippets.
 """
 
 import argparse
 import asyncio
-import json
 import random
 import sqlite3
 import statistics
@@ -23,6 +23,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from bench.report import save
 from engine.types import Exchange, ExchangeFilter, Message, Sampling, Status
 from storage import Store
 from storage.rows import to_values
@@ -126,6 +127,27 @@ def _collect_in(database: sqlite3.Connection, memory: int) -> None:
     database.execute("INSERT INTO exchanges_search (exchanges_search, rank) VALUES ('hashsize', ?)", (memory,))
 
 
+REVIEWED = (  # what people and reviewers made of the exchanges: of 5 % a rating, of 2 % a label, of few another
+    "INSERT INTO feedback (exchange_id, user_id, rating, reason, comment, at) "
+    "SELECT id, person, CASE WHEN number % 40 = 0 THEN 1 ELSE -1 END, '', '', queued_at FROM exchanges "
+    "WHERE number % 20 = 0",
+    "INSERT INTO labels (exchange_id, label, by, at) SELECT id, 'tone', :by, queued_at FROM exchanges "
+    "WHERE number % 50 = 0",
+    "INSERT INTO labels (exchange_id, label, by, at) SELECT id, 'rare', :by, queued_at FROM exchanges "
+    "WHERE number % 20000 = 0",
+    "INSERT INTO reviews (exchange_id, correction, assignee) SELECT id, '', :by FROM exchanges WHERE number % 100 = 0",
+)
+
+
+def review(path: Path) -> None:
+    """Rate, label and assign some of the exchanges, unless that is done."""
+    with closing(sqlite3.connect(path)) as database, database:
+        if not database.execute("SELECT 1 FROM labels LIMIT 1").fetchone():
+            (by,) = database.execute("SELECT id FROM users WHERE name = 'person 7'").fetchone()
+            for change in REVIEWED:
+                database.execute(change, {"by": by})
+
+
 async def _people(store: Store) -> list[str]:
     made = [await store.users.create(f"person {number}", "no password", "staff") for number in range(PEOPLE)]
     return [user.id for user in made if user]
@@ -163,7 +185,11 @@ async def ask(store: Store, times: int) -> list[Figure]:
         "failed": ExchangeFilter(status=Status.FAILED),
         "failed or cut off": ExchangeFilter(cut_off=True),
         "long waits": ExchangeFilter(long_wait=True),
-        "thumbs-down (none)": ExchangeFilter(rating=-1),
+        "thumbs-down": ExchangeFilter(rating=-1),
+        "thumbs-down, one person, 30 days": ExchangeFilter(rating=-1, person=person, since=month),
+        "a label": ExchangeFilter(label="tone"),
+        "a rare label": ExchangeFilter(label="rare"),
+        "mine": ExchangeFilter(assignee=person),
         "unreviewed": ExchangeFilter(reviewed=False),
         "another model (none)": ExchangeFilter(model="none"),
         "a common word": ExchangeFilter(text="server"),
@@ -172,6 +198,14 @@ async def ask(store: Store, times: int) -> list[Figure]:
         "two common words": ExchangeFilter(text="server warehouse"),
         "a common word, one person, a day": ExchangeFilter(text="server", person=person, since=day),
         "a common word, before the year": ExchangeFilter(text="server", until=START + timedelta(days=1)),
+        "a common word, failed": ExchangeFilter(text="server", status=Status.FAILED),
+        "a common word, another model (none)": ExchangeFilter(text="server", model="none"),
+        "a common word, thumbs-down": ExchangeFilter(text="server", rating=-1),
+        "a common word, a label": ExchangeFilter(text="server", label="tone"),
+        "a common word, a rare label": ExchangeFilter(text="server", label="rare"),
+        "a common word, seven filters": ExchangeFilter(
+            text="server", person=person, since=month, status=Status.DONE, source="page", rating=-1, label="tone"
+        ),
         "three Han": ExchangeFilter(text="数据库"),
         "two Han, common, 30 days": ExchangeFilter(text="报销", since=month),
         "two Han, rare, 30 days": ExchangeFilter(text=RARE_HAN, since=month),
@@ -179,6 +213,9 @@ async def ask(store: Store, times: int) -> list[Figure]:
         "two Han, rare, ever": ExchangeFilter(text=RARE_HAN),
         "two Han twice, 30 days": ExchangeFilter(text="报销 鲲鹏", since=month),
         "one Han, 30 days": ExchangeFilter(text="报", since=month),
+        "two Han, failed, 30 days": ExchangeFilter(text="报销", status=Status.FAILED, since=month),
+        "two Han, thumbs-down, 30 days": ExchangeFilter(text="报销", rating=-1, since=month),
+        "two Han, a label, 30 days": ExchangeFilter(text="报销", label="tone", since=month),
     }
     figures = [await _timed(name, lambda f=f: store.exchanges.search(f), times) for name, f in filters.items()]  # type: ignore[misc]  # f is the filter of its turn
     newest = (await store.exchanges.search(ExchangeFilter(), limit=1)).items[0].id
@@ -200,8 +237,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--folder", type=Path, help="where the database is, or shall be; else it is made and removed")
     parser.add_argument("--times", type=int, default=5)
-    parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
+    given, began = parser.parse_args(), datetime.now(UTC)
     with tempfile.TemporaryDirectory() as temporary:
         path = (given.folder or Path(temporary)) / f"search-{given.rows}.db"
         if not path.exists():
@@ -209,14 +245,14 @@ def main() -> None:
             make(path, given.rows)
             print(f"made {given.rows} rows in {time.perf_counter() - begun:.0f} s, {path.stat().st_size / 1e6:.0f} MB")
         store = Store(f"sqlite:///{path}")
+        store.migrate()
+        review(path)
         store.open()
         figures = asyncio.run(ask(store, given.times))
         store.close()
-    print(f"{'question':36} {'rows':>5} {'median s':>9} {'slowest s':>9}")
-    for one in figures:
-        print(f"{one.question:36} {one.rows:5} {one.median_s:9.3f} {one.slowest_s:9.3f}")
-    if given.json:
-        given.json.write_text(json.dumps({"rows": given.rows, "figures": [asdict(one) for one in figures]}, indent=1))
+    lines = [f"| {one.question} | {one.rows} | {one.median_s:.3f} | {one.slowest_s:.3f} |" for one in figures]
+    table = "\n".join(["| question | rows | median s | slowest s |", "|---|---|---|---|", *lines])
+    save(began, table, {"rows": given.rows, "figures": [asdict(one) for one in figures]})
 
 
 if __name__ == "__main__":

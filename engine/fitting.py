@@ -1,9 +1,10 @@
-"""Whether a request can be answered at all, and with how many tokens: asked of the backend before anything is recorded.
+"""Whether a request can be answered at all, with how many tokens and by which seed: before anything is recorded.
 
 Knows nothing of queues and jobs.
 """
 
 import asyncio
+import secrets
 from dataclasses import replace
 
 from loguru import logger
@@ -14,8 +15,9 @@ from engine.types import ChatRequest
 
 
 async def fitted(request: ChatRequest, backend: Backend, most: int) -> ChatRequest:
-    """The request with max_tokens set to what the server (`most`) and the context allow.
+    """The request with max_tokens set to what the server (`most`) and the context allow, and with a seed.
 
+    Where chance is asked for and no seed is given, it is drawn here: what is logged then draws the same answer again.
     Raises ContextOverflow, InvalidRequest for what this backend cannot do, or BackendFailed.
     """
     try:
@@ -28,8 +30,9 @@ async def fitted(request: ChatRequest, backend: Backend, most: int) -> ChatReque
     room = backend.context_tokens - prompt_tokens
     if room < 1:
         raise ContextOverflow(prompt_tokens, backend.context_tokens)
-    allowed = min(request.sampling.max_tokens or most, most, room)
-    return replace(request, sampling=replace(request.sampling, max_tokens=allowed))
+    asked = request.sampling
+    seed = secrets.randbits(31) if asked.seed is None and asked.temperature > 0 else asked.seed
+    return replace(request, sampling=replace(asked, max_tokens=min(asked.max_tokens or most, most, room), seed=seed))
 
 
 def _read(request: ChatRequest, backend: Backend) -> int:

@@ -78,9 +78,7 @@ class Exchanges:
 
         def work(session: Session) -> Page[Exchange]:
             piece = Listing(session, filter, self._indexed).piece(limit, cursor)
-            rows = session.exec(select(ExchangeTable).where(col(ExchangeTable.number).in_(piece.numbers)))
-            by_number = {row.number: row for row in rows}
-            return Page([to_exchange(by_number[number]) for number in piece.numbers], piece.next)
+            return Page(_exchanges(session, piece.numbers), piece.next)
 
         return await self._database.search(work)
 
@@ -89,6 +87,12 @@ class Exchanges:
         SearchTooSlow.
         """
         return await self._database.search(lambda session: lines(session, alike(session, id, limit, self._indexed)))
+
+    async def read_like(self, id: str, *, limit: int = 50) -> list[Exchange]:
+        """The same list with whole exchanges, for files."""
+        return await self._database.search(
+            lambda session: _exchanges(session, alike(session, id, limit, self._indexed))
+        )
 
     async def beside(self, exchange: Exchange, *, limit: int = 50) -> tuple[int, list[ExchangeRow]]:
         """What was waiting or running at some time while this exchange was: how many, and the first of them."""
@@ -160,6 +164,13 @@ class Exchanges:
     def look(self, session: Session) -> None:
         """For the store when it opens: find out what this database has."""
         self._indexed = sa.inspect(session.connection()).has_table("exchanges_search")
+
+
+def _exchanges(session: Session, numbers: Sequence[int]) -> list[Exchange]:
+    """The exchanges of these numbers, in their order."""
+    rows = session.exec(select(ExchangeTable).where(col(ExchangeTable.number).in_(numbers)))
+    by_number = {row.number: row for row in rows}
+    return [to_exchange(by_number[number]) for number in numbers]
 
 
 # What changes after the first snapshot. The rest stays, so that the indexes over it are not written again either.

@@ -72,6 +72,7 @@ list. Each carries a sentence that may be shown to people.
               search(filter, *, limit=50, cursor=None) -> Page[ExchangeRow]      newest first
               read(filter, *, limit=200, cursor=None) -> Page[Exchange]   the same list, whole exchanges
               like(id, *, limit=50) -> list[ExchangeRow]            the most alike first
+              read_like(id, *, limit=50) -> list[Exchange]                the same list, whole exchanges
               beside(exchange, *, limit=50) -> tuple[int, list[ExchangeRow]]     at the same time: how many, the first
               reruns(id) -> list[Exchange] · models() -> list[str]
               unfinished(person=None) -> list[ExchangeRow]          what runs or waits, in whichever process

@@ -98,6 +98,7 @@ ROUTES: Mapping[str, Rule] = {
     "GET /admin/history": ADMINISTRATORS,
     "GET /admin/history.csv": ADMINISTRATORS,
     "GET /admin/people": ADMINISTRATORS,
+    "GET /admin/people/export": ADMINISTRATORS,
     "GET /admin/model": ADMINISTRATORS,
     "GET /admin/audit": ADMINISTRATORS,
     "GET /admin/audit/export": ADMINISTRATORS,

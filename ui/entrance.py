@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from ui.cookies import Cookies
 from ui.desk import Desk
-from ui.forms import document, hidden, notice
+from ui.forms import banner, document, hidden, notice
 from ui.guard import own_path
 from ui.i18n import LANGUAGES, Language, language, preferred
 from ui.sign_in.door import Admission
@@ -48,13 +48,21 @@ class Entrance:
         cookie = request.cookies.get(self.cookies.form, "")
         return bool(cookie) and self.auth.seal.fits("form", cookie, form.get("form_token", ""))
 
+    def document(self, request: Request, title: str, body: str, *, status: int = 200) -> HTMLResponse:
+        """A page around `body`, which is HTML already, below the administrators' banner."""
+        say, up = self.say_to(request), self.desk.board.now
+        if up:
+            until = say("until {when}", when=say.time(up.until, "short")) if up.until else ""
+            body = banner(up.text, up.level, until) + body
+        return document(request, say, title, body, status=status)
+
     def page(self, request: Request, title: str, above: str, action: str, fields: str, below: str = "", *,
              button: str, status: int = 200) -> Response:  # fmt: skip
         """A page with one form; all but `title` and `button` is HTML already."""
-        say, (cookie, token) = self.say_to(request), self.form_token(request)
+        cookie, token = self.form_token(request)
         send = f'<button type="submit">{escape(button)}</button>'
         form = f'<form method="post" action="{self.base}{action}">{token}{fields}{send}</form>'
-        response = document(request, say, title, above + form + below, status=status)
+        response = self.document(request, title, above + form + below, status=status)
         self.cookies.put(response, self.cookies.form, cookie)
         return response
 
@@ -62,7 +70,7 @@ class Entrance:
         """What is shown where nobody can sign in: `why`, and the way to try anew."""
         say = self.say_to(request)
         body = f'{notice(why)}<p><a href="{self.base}/login">{escape(say("Sign in"))}</a></p>'
-        return document(request, say, say("Welcome to Qdesk"), body, status=status)
+        return self.document(request, say("Welcome to Qdesk"), body, status=status)
 
     # --- the way in ---
 

@@ -53,9 +53,10 @@ def notice(text: str) -> str:
     return f'<p class="notice" role="alert">{escape(text)}</p>' if text else ""
 
 
-def banner(text: str, level: str) -> str:
-    """The administrators' banner."""
-    return f'<p class="notice {escape(level)}" role="status">{escape(text)}</p>'
+def banner(text: str, level: str, until: str) -> str:
+    """The administrators' banner; `until` says when it goes, or nothing."""
+    ends = f"<br><small>{escape(until)}</small>" if until else ""
+    return f'<p class="notice {escape(level)}" role="status">{escape(text)}{ends}</p>'
 
 
 def field(

@@ -59,15 +59,26 @@ class ChecksRequests(Protocol):
         """Raise InvalidRequest for what this backend cannot do. Safe from any thread; may block for a second."""
 
 
+@dataclass(frozen=True, slots=True)
+class PromptPiece:
+    """A run of a prompt's text, or one control token by its name, which no text ever becomes."""
+
+    text: str
+    control: bool = False
+
+
 @runtime_checkable
 class KnowsTokens(Protocol):
-    """What a backend may also have: its tokenizer. Safe from any thread; both block for milliseconds."""
+    """What a backend may also have: its tokenizer. Safe from any thread; all block for milliseconds."""
 
     def tokenize(self, messages: Sequence[Message]) -> list[int]:
         """The prompt as the model will read it."""
 
     def detokenize(self, tokens: Sequence[int]) -> str:
         """The text of these tokens. Raises InvalidRequest for a number that is no token."""
+
+    def pieces(self, messages: Sequence[Message]) -> list[PromptPiece]:
+        """The same prompt as `tokenize` has it, to be read: its template with every control token."""
 
 
 @runtime_checkable

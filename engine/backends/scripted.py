@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Sequence
 
-from engine.backends import CacheUse, StreamLook
+from engine.backends import CacheUse, PromptPiece, StreamLook
 from engine.errors import BackendFailed, InvalidRequest
 from engine.titles import WISH
 from engine.types import (
@@ -70,6 +70,11 @@ class ScriptedBackend:
         if any(not 0 <= token < len(known) for token in tokens):
             raise InvalidRequest("There is no token of such a number.", param="tokens")
         return "".join(known[token] for token in tokens)
+
+    def pieces(self, messages: Sequence[Message]) -> list[PromptPiece]:
+        """A template of its own: a role before each message."""
+        told = [(PromptPiece(f"<|{one.role}|>", control=True), PromptPiece(one.content)) for one in messages]
+        return [piece for pair in told for piece in pair]
 
     def check(self, request: ChatRequest) -> None:
         if request.sampling.json_schema is not None:

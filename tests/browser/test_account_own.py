@@ -68,6 +68,14 @@ def make_template(page: Page, name: str, text: str, *, which: int = 0) -> None:
 def test_templates_are_made_changed_and_used_from_a_slash(server: RunningServer, visit: Visit) -> None:
     admin = visit(server, "/account")
     make_template(admin, "Summarise", "Summarise in {{number}} points:", which=1)
+    make_template(admin, "Gone", "Only for a moment.", which=1)
+    admin.get_by_role("button", name="Delete: Gone").click()
+    expect(admin.locator(".row").filter(has_text="Gone")).to_have_count(0)
+    assert server.rows("select actor, action, target from audit where action like 'template.%' order by id") == [
+        ("admin", "template.share", "Summarise"),
+        ("admin", "template.share", "Gone"),
+        ("admin", "template.unshare", "Gone"),
+    ]
     page = visit(server, "/account", name="bob")
     expect(page.get_by_text("Shared prompt templates")).to_have_count(0)
     make_template(page, "Translate", "Translate into {{language}}, {{tone}} in tone:")
@@ -153,18 +161,6 @@ def test_ones_own_data_is_exported_without_secrets_and_without_anybody_elses(
     )
     assert not [secret for secret in (password, key, token) if secret in exported.text]
     assert not {"ada", "bob"} & set(re.findall(r"\w+", exported.text))  # as words: "metadata" is nobody's name
-
-
-def test_who_opened_a_conversation_is_shown_to_its_owner(server: RunningServer, visit: Visit) -> None:
-    page = visit(server, name="ada")
-    ask(page, "read by a reviewer")
-    ((id,),) = server.rows("select id from exchanges where prompt = 'read by a reviewer'")
-    visit(server, f"/review?open={id}", name="rita")
-    eventually(lambda: bool(server.rows("select * from audit where action = 'review.open' and target = ?", id)))
-    page.goto(server.url + "/account")
-    row = page.locator(".readings .row").first
-    expect(row).to_contain_text("rita")
-    expect(row).to_contain_text("read by a reviewer")
 
 
 def test_erasure_is_asked_for_and_then_done_by_an_administrator(server: RunningServer, visit: Visit) -> None:

@@ -1,6 +1,7 @@
 """The administrators' pages in a real browser, beside people who ask."""
 
 import re
+from datetime import datetime, timedelta
 
 import pytest
 from playwright.sync_api import expect
@@ -181,18 +182,14 @@ def test_the_audit_trail_is_read_by_kind_and_by_person(office: RunningServer, vi
     expect(page.get_by_text("Nothing found.")).to_be_visible()
     page.get_by_label("Who").fill("chief")
     expect(page.locator("tbody tr")).to_have_count(1)
+    today = datetime.now()  # the server's days, which are this machine's
+    for field, days, found in (("From", 1, 0), ("From", 0, 1), ("To", -1, 0), ("To", 0, 1)):
+        page.get_by_label(field).fill(f"{today + timedelta(days=days):%Y-%m-%d}")
+        expect(page.get_by_text("Nothing found.")).to_have_count(1 - found)
+        expect(page.locator("tbody").get_by_text("chief", exact=True)).to_have_count(found)
     page.get_by_label("What").click()
     page.get_by_role("option", name="Limits").click()
     expect(page.get_by_text("Nothing found.")).to_be_visible()
-
-
-@pytest.mark.parametrize("name", ["ada", "rita"])
-@pytest.mark.parametrize("path", ["/admin", "/admin/people", "/admin/audit"])
-def test_others_get_none_of_it(office: RunningServer, name: str, path: str) -> None:
-    with office.sign_in(name) as browser:
-        answer = browser.get(path)
-        assert answer.status_code == 403
-        assert "Audit trail" not in answer.text
 
 
 def test_a_socket_of_somebody_else_cannot_press_an_administrators_buttons(office: RunningServer, visit: Visit) -> None:

@@ -1,5 +1,7 @@
 """Steering in a real browser: pause, drain, banner, stalls, people's own limits, keys and invitations."""
 
+import re
+
 import httpx
 import pytest
 from playwright.sync_api import expect
@@ -9,6 +11,8 @@ from tests.browser.conftest import Visit
 from tests.server import PASSWORD, RunningServer, bearer, key_of
 
 pytestmark = pytest.mark.browser
+
+TIME = r"\d+/\d+/\d+, \d+:\d\d\s[AP]M"  # as the short form of the language has it
 
 
 def asked(server: RunningServer, name: str = "eve") -> httpx.Response:
@@ -132,9 +136,15 @@ def test_a_person_may_have_a_limit_of_their_own(office: RunningServer, visit: Vi
     expect(row(people.get_by_role("table", name="People"), "bob").locator("td").nth(9)).to_have_text("")
     assert asked(office, "bob").status_code == 200
     people.reload()
-    expect(row(people.get_by_role("table", name="People"), "eve").locator("td").nth(5)).not_to_have_text(
-        "–"
-    )  # requests today
+    cells = row(people.get_by_role("table", name="People"), "eve").locator("td")
+    expect(cells.nth(5)).not_to_have_text("–")  # what was asked and answered is counted beside the page
+    today, today_tokens, month, month_tokens = (int(text) for text in cells.all_text_contents()[5:9])
+    assert 0 < today <= month < month_tokens
+    assert today < today_tokens <= month_tokens
+    me = row(people.get_by_role("table", name="People"), "admin").locator("td")
+    expect(me.nth(2)).to_have_text("active")
+    expect(me.nth(3)).to_have_text(re.compile(f"^{TIME}$"))  # last seen
+    expect(me.nth(4)).to_have_text("1")  # session
     people.get_by_label("Search").fill("RITA")
     expect(people.get_by_role("table", name="People").locator("tbody tr")).to_have_count(1)
 
@@ -142,6 +152,11 @@ def test_a_person_may_have_a_limit_of_their_own(office: RunningServer, visit: Vi
 def test_a_key_of_somebody_is_revoked_at_once(office: RunningServer, visit: Visit) -> None:
     assert asked(office, "rita").status_code == 200
     people = visit(office, "/admin/people")
+    cells = row(people.get_by_role("table", name="API keys"), "rita").locator("td")
+    expect(cells.nth(1)).to_have_text("tests")
+    expect(cells.nth(2)).to_have_text(f"{key_of('rita')[:13]}…")
+    for place in (3, 4):  # made, last used
+        expect(cells.nth(place)).to_have_text(re.compile(f"^{TIME}$"))
     button(people, "Revoke: rita").click()
     confirm(people, "Revoke the key", "left the team")
     expect(people.get_by_role("button", name="Revoke: rita")).to_have_count(0)

@@ -40,7 +40,7 @@ def test_staff_ask_a_4_bit_qwen2_and_reviewers_read_what_it_said(qwen: RunningSe
     assert "\ufffd" not in said
 
     (row,) = qwen.rows(
-        "select id, answer, status, quantization, model, prompt_tokens, completion_tokens from exchanges"
+        "select id, answer, status, quantization, model, prompt_tokens, completion_tokens, sampling from exchanges"
         " where prompt = ? and source = 'page'",
         question,
     )
@@ -50,6 +50,15 @@ def test_staff_ask_a_4_bit_qwen2_and_reviewers_read_what_it_said(qwen: RunningSe
     assert row[6] >= len(said) / 4
     review = visit(qwen, f"/review?open={row[0]}", name="rita")
     expect(review.get_by_text(said.split("\n")[0]).first).to_be_visible()
+    review.get_by_role("button", name="Show the exact messages").click()
+    expect(review.locator(".turn-read pre")).to_contain_text(f"<|im_start|>user\n{question}<|im_end|>")
+    expect(review.locator(".turn-read b").last).to_have_text("<|im_start|>")
+
+    review.get_by_role("button", name="Run again").click()
+    review.get_by_role("button", name="Run", exact=True).click()
+    expect(review.locator(".work-rerun .answer-text")).to_be_visible(timeout=120_000)
+    again = qwen.rows("select answer, sampling from exchanges where source = 'review'")
+    assert again == [(row[1], row[7])], "chance draws the same with the same seed, which was logged"
 
 
 def test_stop_frees_the_engine_and_keeps_what_is_there(qwen: RunningServer, visit: Visit) -> None:

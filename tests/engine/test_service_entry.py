@@ -1,6 +1,7 @@
 """The way into the service: what it takes in, what it refuses, and that a refusal leaves nothing behind."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -8,7 +9,7 @@ from engine.backends.scripted import ScriptedBackend
 from engine.errors import BackendFailed, ContextOverflow, EngineError, InvalidRequest, NotReady, QueueFull, UserLimit
 from engine.gate import Limits
 from engine.service import ChatService
-from engine.types import ChatRequest, Message, Report, Sampling, Status
+from engine.types import ChatRequest, Message, Report, Sampling, Status, new_id
 from tests.engine.kit import (
     MemoryRecorder,
     UnrulyBackend,
@@ -84,6 +85,16 @@ async def test_max_tokens_is_what_the_server_and_the_context_allow(
     )
     job = await service.submit(request)
     assert job.request.sampling.max_tokens == given
+
+
+@pytest.mark.parametrize(
+    ("sampling", "drawn"), [(Sampling(), True), (Sampling(seed=7), False), (Sampling(temperature=0), False)]
+)
+async def test_chance_gets_a_seed_that_is_logged(service: ChatService, sampling: Sampling, drawn: bool) -> None:
+    """Else nobody could ever draw the same answer again."""
+    request = ChatRequest(messages=(Message("user", "hello"),), sampling=sampling, person="ada", source="page")
+    seeds = [(await service.submit(replace(request, id=new_id()))).exchange().sampling.seed for _ in range(2)]
+    assert (None not in seeds and len(set(seeds)) == 2) if drawn else seeds == [sampling.seed] * 2
 
 
 async def test_what_is_refused_is_counted_by_its_kind(service: ChatService) -> None:

@@ -1,5 +1,6 @@
 """What reviewers do with exchanges, and the lists that come of it."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -98,6 +99,54 @@ async def test_every_list_finds_its_own_and_combines_with_text(store: Store) -> 
     assert set(marks) == {bad.id, labelled.id}
 
 
+async def test_all_filters_hold_together_and_each_leaves_out_what_it_must(store: Store) -> None:
+    """One exchange fits all of them, and of each other field one does not."""
+    ada, rita = await a_person(store), await a_person(store, "rita")
+    fits: dict[str, Any] = {"person": ada.id, "started_at": NOON + timedelta(seconds=11), "finish_reason": "length"}
+    whole = ExchangeFilter(
+        person=ada.id,
+        since=NOON,
+        until=NOON + timedelta(minutes=1),
+        status=Status.DONE,
+        source="page",
+        text="travel 报销",
+        model="Qwen2-7B-Instruct",
+        rating=-1,
+        label="tone",
+        assignee=rita.id,
+        reviewed=False,
+        cut_off=True,
+        long_wait=True,
+    )
+    others: dict[str, dict[str, Any]] = {
+        "since": {"queued_at": NOON - timedelta(seconds=1)},
+        "until": {"queued_at": NOON + timedelta(minutes=1), "started_at": NOON + timedelta(minutes=2)},
+        "status": {"status": Status.FAILED},
+        "source": {"source": "api"},
+        "model": {"model": "another"},
+        "cut_off": {"finish_reason": "stop"},
+        "long_wait": {"started_at": NOON + timedelta(seconds=1)},
+    }
+    asked = {"fits": await recorded(store, "travel 报销", **fits)}
+    asked |= {name: await recorded(store, "travel 报销", **fits | other) for name, other in others.items()}
+    asked["text"] = await recorded(store, "travel", **fits)
+    for name in ("rating", "label", "assignee", "reviewed"):
+        asked[name] = await recorded(store, "travel 报销", **fits)
+    for name, one in asked.items():
+        await store.feedback.set(one.id, ada.id, 1 if name == "rating" else -1)
+        await store.reviews.label(one.id, "facts" if name == "label" else "tone", rita.id)
+        await store.reviews.assign(one.id, ada.id if name == "assignee" else rita.id)
+    await store.reviews.set_done(asked["reviewed"].id, rita.id)
+
+    async def found(filter: ExchangeFilter) -> set[str]:
+        ids = {row.id for row in (await store.exchanges.search(filter)).items}
+        return {name for name, one in asked.items() if one.id in ids}
+
+    assert await found(whole) == {"fits"}
+    for name in others.keys() | {"text", "rating", "label", "assignee"}:
+        assert await found(replace(whole, **{name: getattr(ExchangeFilter(), name)})) == {"fits", name}, name
+
+
 async def test_what_ran_beside_an_exchange_overlaps_it_in_time(store: Store) -> None:
     one = await recorded(store, "this one")  # from noon, for four seconds
     await recorded(store, "before", queued_at=NOON - timedelta(seconds=10))
@@ -116,6 +165,8 @@ async def test_others_like_an_exchange_share_its_rare_words(store: Store) -> Non
     await recorded(store, "差旅报销流程要多久")
     assert (await store.exchanges.like(one.id))[0].prompt == "Travel expense rules for taxis"
     assert [row.prompt for row in await store.exchanges.like(chinese.id)] == ["差旅报销流程要多久"]
+    listed = [row.id for row in await store.exchanges.like(one.id)]
+    assert [whole.id for whole in await store.exchanges.read_like(one.id)] == listed
     assert await store.exchanges.like("nothing") == []
 
 

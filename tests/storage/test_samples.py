@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 from engine.sketch import Sketch
 from engine.spans import Span
 from storage import Store
+from storage.deleting import Due
+from storage.retention import Days
 from storage.samples import KEPT
 
 
@@ -48,6 +50,17 @@ async def test_minutes_are_kept_for_a_bounded_time(store: Store) -> None:
         now - KEPT + timedelta(hours=1),
         now,
     ]
+
+
+async def test_minutes_go_earlier_where_retention_says_so(store: Store) -> None:
+    now = datetime.now(UTC)
+    for days in (0, 1, 8, 9):
+        await store.samples.add(minute(now - timedelta(days=days)))
+    keep: Days = {"samples": 7}
+    assert (await store.retention.plan(keep, now))["samples"] == Due(2)
+    assert await store.retention.enforce(keep, now) == {"exchanges": 0, "audit": 0, "samples": 2}
+    assert len(await store.samples.since(now - KEPT)) == 2
+    assert (await store.retention.enforce({"samples": 0}, now))["samples"] == 0  # keeps what there is
 
 
 async def test_minutes_of_several_processes_are_added_up_and_those_of_one_follow_one_another(store: Store) -> None:

@@ -1,7 +1,8 @@
 """Who may do what: the table against the real routes, and then every route of it asked by everybody.
 
 Two staff, a reviewer, an administrator, a disabled person and a stranger; with a session, with a key, from another
-site's page, under another name of the server. Ids are Ada's.
+site's page, under another name of the server. The ids are Ada's: of her conversation, exchange and account. What she
+wrote is looked for in every answer: it must be in hers, and in none to somebody who has no right to it.
 """
 
 import json
@@ -24,6 +25,8 @@ from storage.records import UserRole
 from tests.server import ROOT, RunningServer, bearer, form_token, key_of, running_server
 from ui.access import HOLDERS, OPEN, PEOPLE, ROUTES, Right, Rule, page_right, rule_of, without_rule
 
+Ids = dict[str, str]  # by what they are of, as QUERIES names them
+
 LIST_NAMES = """
 import json, main
 from engine.settings import load
@@ -34,6 +37,20 @@ print(json.dumps([name for route in app.routes for name in names_of(route)]))
 """
 ROLES: dict[str, UserRole] = {"ada": "staff", "bob": "staff", "rita": "reviewer", "chief": "admin"}
 SECRET = "what only Ada and her reviewers know"
+NOBODYS: Ids = dict.fromkeys(("conversation", "exchange", "user"), "0" * 32)
+QUERIES = {  # what it takes to be shown what Ada wrote
+    "GET /conversations/{id}/export": "format=json",
+    "GET /review/export": "format=jsonl",
+    "GET /admin/people/export": "person={user}",
+    "GET /review": "open={exchange}",
+}
+SHOWN = {  # where it is shown in the answer itself, and to whom: so it would be seen, were it shown to others
+    "GET /conversations/export": {"ada"},
+    "GET /conversations/{id}/export": {"ada"},
+    "GET /account/export": {"ada"},
+    "GET /review/export": {"rita", "chief"},
+    "GET /admin/people/export": {"chief"},
+}
 
 
 def test_every_route_has_a_rule_and_every_rule_a_route(tmp_path: Path) -> None:
@@ -63,13 +80,25 @@ def test_rights_grow_with_the_role() -> None:
 
 @pytest.fixture(scope="module")
 def office() -> Iterator[RunningServer]:
-    """Ada has asked something; Dora is disabled, and has a session and a key from before."""
+    """Ada has a conversation, and her program has asked; Dora is disabled, and has a session and a key from before."""
     accounts: dict[str, UserRole] = {**ROLES, "dora": "admin"}
     with running_server(accounts=accounts, max_requests_per_user=200, api_rate_limit="") as server:
         with httpx.Client(base_url=server.url, timeout=60) as program:
             asked = {"messages": [{"role": "user", "content": SECRET}]}
             assert program.post("/v1/chat/completions", json=asked, headers=bearer(key_of("ada"))).status_code == 200
+        with server.sign_in("ada") as ada:
+            exchange = {"id": "1", "question": SECRET, "answer": SECRET}
+            talk = {"format": "qdesk.conversation", "version": 1, "title": SECRET, "exchanges": [exchange]}
+            headers = {"x-form-token": form_token(ada.get("/account").text), "Origin": server.url}
+            assert ada.post("/conversations/import", json=talk, headers=headers).json()["imported"] == 1
         yield server
+
+
+@pytest.fixture(scope="module")
+def hers(office: RunningServer) -> Ids:
+    ((conversation, user),) = office.rows("select id, user_id from conversations")
+    ((exchange,),) = office.rows("select id from exchanges where source = 'api'")
+    return {"conversation": str(conversation), "exchange": str(exchange), "user": str(user)}
 
 
 @pytest.fixture(scope="module")
@@ -91,11 +120,12 @@ def wait_until_out(server: RunningServer, cookie: str) -> None:
             time.sleep(0.2)
 
 
-def address(name: str) -> str:
-    """The route's path with Ada's ids, or with something that is there."""
+def address(name: str, ids: Ids = NOBODYS) -> str:
+    """The route's path and query with these ids, or with something that is there."""
     path = name.split(" ", 1)[1].removesuffix("/*")
     path = re.sub(r"\{(name|key):path\}", "scripted", path).replace("{path:path}", "tokens.css")
-    return re.sub(r"\{\w+\}", "00000000000000000000000000000000", path)
+    path = re.sub(r"\{\w+\}", ids["exchange" if path.startswith("/v1/requests") else "conversation"], path)
+    return f"{path}?{QUERIES[name].format(**ids)}" if name in QUERIES else path
 
 
 PAGES = [name for name, rule in ROUTES.items() if rule.way == "session" and not name.startswith("MOUNT")]
@@ -104,46 +134,48 @@ CALLS = [name for name, rule in ROUTES.items() if rule.way == "key" and not name
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_session_opens_what_its_role_may_and_nothing_else(
-    office: RunningServer, cookies: dict[str, str], name: str
+    office: RunningServer, cookies: dict[str, str], hers: Ids, name: str
 ) -> None:
-    method, rule = name.split(" ")[0], ROUTES[name]
+    method, rule, path = name.split(" ")[0], ROUTES[name], address(name, hers)
     with httpx.Client(base_url=office.url, timeout=60) as client:
         for person, role in ROLES.items():
-            answer = client.request(method, address(name), headers={"Cookie": f"qdesk_session={cookies[person]}"})
+            answer = client.request(method, path, headers={"Cookie": f"qdesk_session={cookies[person]}"})
+            if person in SHOWN.get(name, ()):
+                assert SECRET in answer.text
+            elif person != "ada" and (rule.right is Right.USE or role not in HOLDERS[rule.right]):
+                assert SECRET not in answer.text
             if role in HOLDERS[rule.right]:
                 assert answer.status_code != 403 or name == "POST /conversations/import"  # it has no form token here
                 assert not answer.headers.get("location", "").startswith("/login") or name == "POST /logout"
             else:
                 assert answer.status_code == 403
-                assert SECRET not in answer.text
             if name == "POST /logout":
                 assert answer.status_code == 303  # and nobody is signed out: the form's token is missing
         for cookie in (f"qdesk_session={cookies['dora']}", "qdesk_session=guessed", ""):
-            answer = client.request(method, address(name), headers={"Cookie": cookie})
+            answer = client.request(method, path, headers={"Cookie": cookie})
             assert answer.status_code == 303
+            assert SECRET not in answer.text
             assert answer.headers["location"].startswith("/login")
-        answer = client.request(method, address(name), headers=bearer(key_of("chief")))
+        answer = client.request(method, path, headers=bearer(key_of("chief")))
         assert answer.status_code == 303, "a key is for programs"
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_key_opens_what_its_role_may_and_nothing_else(
-    office: RunningServer, cookies: dict[str, str], name: str
+    office: RunningServer, cookies: dict[str, str], hers: Ids, name: str
 ) -> None:
-    method, rule = name.split(" ")[0], ROUTES[name]
+    method, rule, path = name.split(" ")[0], ROUTES[name], address(name, hers)
     with httpx.Client(base_url=office.url, timeout=60) as client:
         for person, role in ROLES.items():
-            answer = client.request(method, address(name), headers=bearer(key_of(person)))
+            answer = client.request(method, path, headers=bearer(key_of(person)))
             assert (answer.status_code in (401, 403)) == (role not in HOLDERS[rule.right])
             if person != "chief":
                 assert SECRET not in answer.text
         for header in (bearer(key_of("dora")), bearer("sk-qdesk-guessed"), {"x-api-key": key_of("chief")}, {}):
-            assert client.request(method, address(name), headers=header).status_code == 401
+            assert client.request(method, path, headers=header).status_code == 401
         if method == "POST":  # a person's session is no key where something changes, wherever the call comes from
             for origin in ({}, {"Origin": office.url}):
-                answer = client.request(
-                    method, address(name), headers={"Cookie": f"qdesk_session={cookies['chief']}", **origin}
-                )
+                answer = client.request(method, path, headers={"Cookie": f"qdesk_session={cookies['chief']}", **origin})
                 assert answer.status_code == 401
 
 
@@ -166,7 +198,7 @@ def test_under_another_name_the_server_says_nothing(office: RunningServer, cooki
     headers = {"Host": host, "Cookie": f"qdesk_session={cookies['chief']}", **bearer()}
     with httpx.Client(base_url=office.url, headers=headers) as client:
         for name in [name for name in ROUTES if name.startswith("GET")]:
-            probe = address(name) in ("/livez", "/readyz", "/health")
+            probe = name in ("GET /livez", "GET /readyz", "GET /health")
             assert client.get(address(name)).status_code == (200 if probe else 421), name
 
 

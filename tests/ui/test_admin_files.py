@@ -12,7 +12,7 @@ import pytest
 
 from storage import Store
 from tests.databases import PASSWORD, SECRET, in_a_thread, new_database
-from tests.server import RunningServer, form_token, running_server
+from tests.server import RunningServer, bearer, form_token, key_of, running_server
 from ui.pages.admin.ranges import RANGES
 from ui.seal import Seal
 
@@ -34,6 +34,7 @@ async def furnish(folder: Path) -> None:
         sealed = Seal(SECRET.encode())("invite", token)
         expires_at = datetime.now(UTC) + timedelta(hours=lasts)
         await store.invites.create(sealed, name=name, role="reviewer", invited_by="chief", expires_at=expires_at)
+    await store.options.set("banner", json.dumps({"text": "<b>今晚维护</b>", "level": "bad", "until": None}))
     await store.audit.add("chief", "banner.show", "", "=HYPERLINK(1)，维护")
     for number in range(1200):
         await store.audit.add("bulk", "review.open", f"exchange {number}")
@@ -83,15 +84,16 @@ def test_what_is_not_offered_is_refused_with_a_sentence(server: RunningServer, a
         assert admin.get(address).status_code == 400
 
 
-@pytest.mark.parametrize("name", ["rita", "ada"])
 @pytest.mark.parametrize(
-    "address", ["/admin/history.csv?range=hour", "/admin/audit/export?format=csv", "/admin/steer", "/admin/history"]
-)
-def test_others_get_none_of_it(server: RunningServer, name: str, address: str) -> None:
-    with server.sign_in(name) as browser:
-        assert browser.get(address).status_code == 403
-    with httpx.Client(base_url=server.url) as stranger:
-        assert stranger.get(address).status_code == 303
+    "address",
+    [
+        "/login", "/login/code", "/login/second-step", "/login/link?token=x", "/setup?token=x", "/invite?token=x",
+        "/invite?token=open",
+    ],
+)  # fmt: skip
+def test_the_banner_hangs_on_the_pages_before_a_session_too(server: RunningServer, address: str) -> None:
+    page = httpx.get(server.url + address).text
+    assert '<p class="notice bad" role="status">&lt;b&gt;今晚维护&lt;/b&gt;</p>' in page
 
 
 def accept(browser: httpx.Client, token: str, **fields: str) -> httpx.Response:
@@ -123,6 +125,36 @@ def test_the_name_of_the_invitation_stays(server: RunningServer) -> None:
         assert accept(browser, "named", name="mallory").status_code == 303
     assert server.rows("select role from users where name = 'Dora'") == [("reviewer",)]
     assert server.rows("select name from users where name = 'mallory'") == []
+
+
+def test_all_that_is_kept_of_a_person_comes_as_one_file_and_is_audited(server: RunningServer) -> None:
+    for name in ("ada", "rita"):
+        asked = {"messages": [{"role": "user", "content": f"asked by {name}"}]}
+        answer = httpx.post(server.url + "/v1/chat/completions", json=asked, headers=bearer(key_of(name)), timeout=60)
+        assert answer.status_code == 200
+    ((ada, secret),) = server.rows("select id, password_hash from users where name = 'ada'")
+    with server.sign_in("ada") as browser:
+        talk = {
+            "format": "qdesk.conversation",
+            "version": 1,
+            "title": "Hers",
+            "exchanges": [{"id": "1", "question": "x"}],
+        }
+        headers = {"x-form-token": form_token(browser.get("/account").text), "Origin": server.url}
+        assert browser.post("/conversations/import", json=talk, headers=headers).status_code == 200
+        server.change("update conversations set deleted_at = updated_at where title = 'Hers'")
+        assert browser.get("/admin/people/export", params={"person": ada}).status_code == 403
+    with server.sign_in() as admin:
+        file = admin.get("/admin/people/export", params={"person": ada})
+        assert admin.get("/admin/people/export", params={"person": "nobody"}).status_code == 404
+    lines = [json.loads(line) for line in file.text.splitlines()]
+    assert lines[0] | {"type": "account", "name": "ada"} == lines[0]
+    requests = {one["messages"][-1]["content"] for one in lines if one["type"] == "request"}
+    assert requests == {"asked by ada", "x"}, "what stood in a deleted conversation too"
+    assert {one["type"] for one in lines} == {"account", "session", "api_key", "request"}
+    assert secret not in file.text
+    assert "asked by rita" not in file.text
+    assert server.rows("select actor, target from audit where action = 'user.export'") == [("admin", "ada")]
 
 
 @pytest.mark.parametrize("token", ["", "over", "guessed", "open' --"])

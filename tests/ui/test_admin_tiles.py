@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from engine.backends import Guesses
+from engine.backends import CacheUse, Guesses
 from engine.backends.scripted import ScriptedBackend
 from engine.hardware import Gpu, Hardware
 from engine.monitor import Figures, Sample, Spread
@@ -123,6 +123,23 @@ def test_the_model_says_which_and_why() -> None:
     loaded = loaded_in(ENGLISH, 12.0, 1.5)
     assert (loaded.value, loaded.note) == ("12 s", "of it 1.5 s to warm up")
     assert loaded_in(ENGLISH, None, None).value == "–"
+
+
+def test_a_backend_that_tells_shows_its_weights_and_how_full_its_cache_is() -> None:
+    class Loaded(ScriptedBackend):
+        weights_bytes, cache_bytes = 3 * GIB // 2, 8 * GIB
+
+        def cache_use(self) -> CacheUse:
+            return CacheUse(used=3000, kept=1000, room=16_000, slots_used=2, slots=8)
+
+    backend = Loaded()
+    backend.quantization = "nf4"
+    tiles = by_label(model(ENGLISH, backend))
+    assert (tiles["Weights"].value, tiles["Weights"].unit, tiles["Weights"].note) == ("1.5", "GiB", "4 bits, NF4")
+    assert (tiles["Slots"].value, tiles["Slots"].unit, tiles["Slots"].parts) == ("2", "of 8", (Part(0.25),))
+    cache = tiles["KV cache"]
+    assert (cache.value, cache.unit, cache.note) == ("25", "%", "of 16,000 tokens")
+    assert [(part.label, part.share) for part in cache.parts] == [("running 3,000", 0.1875), ("kept 1,000", 0.0625)]
 
 
 def test_guesses_are_shown_once_there_are_some() -> None:

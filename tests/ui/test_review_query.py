@@ -14,7 +14,8 @@ from ui.components.review.query import FIXED_KEY, LISTS, Query, reader_zone
 SHANGHAI = ZoneInfo("Asia/Shanghai")
 NOW = datetime(2026, 11, 29, 17, 30, tzinfo=UTC)  # half past one of the 30th in Shanghai
 
-queries = st.builds(
+alike = st.builds(Query, like=st.just("1" * 32), open=st.sampled_from(["", "0" * 32]))
+filtered = st.builds(
     Query,
     person=st.sampled_from(["", "ada", "王 小明", "a&b=c#%"]),
     span=st.sampled_from(["", "today", "7d", "30d"]),
@@ -24,10 +25,12 @@ queries = st.builds(
     model=st.sampled_from(["", "Qwen2-7B-Instruct"]),
     rating=st.sampled_from(["", "up", "down"]),
     label=st.sampled_from(["", "语气 & tone"]),
-    like=st.sampled_from(["", "1" * 32]),
     text=st.text(max_size=50).map(lambda text: text.replace("\0", "").strip()),
     open=st.sampled_from(["", "0" * 32]),
 )
+
+
+queries = st.one_of(alike, filtered).filter(lambda query: (query.list, query.rating) != ("down", "up"))
 
 
 @given(queries)
@@ -56,6 +59,16 @@ def test_what_makes_no_sense_is_named_and_left_out() -> None:
     )
     assert query == Query(text="好")
     assert ignored == ("time", "from", "status", "source", "open")
+
+
+def test_a_rating_that_contradicts_the_list_is_named_and_left_out() -> None:
+    assert Query.parse({"list": "down", "rating": "up"}) == (Query(list="down"), ("rating",))
+    assert Query.parse({"list": "cut", "rating": "up"}) == (Query(list="cut", rating="up"), ())
+
+
+def test_others_like_an_exchange_are_asked_for_alone() -> None:
+    query, ignored = Query.parse({"like": "1", "open": "2", "person": "ada", "time": "7d", "from": "2026-11-01"})
+    assert (query, ignored) == (Query(like="1", open="2"), ("person", "time", "from"))
 
 
 @pytest.mark.parametrize("bad", [None, 3, ["a"], {"a": 1}])

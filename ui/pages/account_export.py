@@ -2,13 +2,18 @@
 
 Account, sessions, names of keys, templates, ratings, and what their programs asked. Conversations are exported by the
 chat page. Never holds a password, a token or a key, nor anything of anybody else.
+
+GET /admin/people/export?person=ID: the same for an administrator who is asked for it, with the conversations and all
+that the log has of this person, what stood in deleted conversations too. Audited.
 """
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastapi import HTTPException
 from nicegui import app
@@ -16,13 +21,14 @@ from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
 from engine.types import ExchangeFilter
-from ui.auth import Visitor
+from ui.access import Right
 from ui.desk import Desk
 
 if TYPE_CHECKING:
-    from storage.records import ApiKey, Session, Template, User
+    from storage.records import ApiKey, Page, Session, Template, User
 
-PIECE = 200  # exchanges that are listed at once
+T = TypeVar("T")
+PIECE = 200  # exchanges that are read at once
 
 
 def register(desk: Desk) -> None:
@@ -31,23 +37,42 @@ def register(desk: Desk) -> None:
         visitor = desk.auth.visitor_of(request)
         if visitor is None or not desk.auth.allowed(visitor):
             raise HTTPException(403)
-        name = f"qdesk-account-{datetime.now(UTC):%Y%m%d-%H%M}.jsonl"
-        return StreamingResponse(
-            _lines(desk, visitor),
-            media_type="application/jsonl",
-            headers={"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"},
-        )
+        return _file(desk, visitor.user, lambda: desk.auth.allowed(visitor), whole=False)
+
+    @app.get("/admin/people/export", include_in_schema=False)
+    async def export_of(request: Request) -> StreamingResponse:
+        visitor = desk.auth.visitor_of(request)
+        if visitor is None or not desk.auth.allowed(visitor, Right.ADMINISTER):
+            raise HTTPException(403)
+        user = await desk.store.users.get(request.query_params.get("person", ""))
+        if user is None:
+            raise HTTPException(404, "There is no such account.")
+        await desk.store.audit.add(visitor.user.name, "user.export", user.name)
+        return _file(desk, user, lambda: desk.auth.allowed(visitor, Right.ADMINISTER), whole=True)
 
 
-async def _lines(desk: Desk, visitor: Visitor) -> AsyncIterator[str]:
-    """Line by line; ends early where the session ends meanwhile."""
-    async for kind, facts in _facts(desk, visitor.user):
-        if not desk.auth.allowed(visitor):
-            return
-        yield json.dumps({"type": kind, **facts}, ensure_ascii=False, default=str) + "\n"
+def _file(desk: Desk, user: "User", may: Callable[[], bool], *, whole: bool) -> StreamingResponse:
+    """A file that is written while it is read, as long as whoever reads `may`."""
+    name = f"qdesk-account-{datetime.now(UTC):%Y%m%d-%H%M}.jsonl"
+    return StreamingResponse(
+        _lines(_facts(desk, user, whole=whole), may),
+        media_type="application/jsonl",
+        headers={"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"},
+    )
 
 
-async def _facts(desk: Desk, user: "User") -> AsyncIterator[tuple[str, dict[str, Any]]]:
+Facts = AsyncGenerator[tuple[str, dict[str, Any]], None]  # what each is, and its values
+
+
+async def _lines(facts: Facts, may: Callable[[], bool]) -> AsyncIterator[str]:
+    async with aclosing(facts):
+        async for kind, values in facts:
+            if not may():
+                return
+            yield json.dumps({"type": kind, **values}, ensure_ascii=False, default=str) + "\n"
+
+
+async def _facts(desk: Desk, user: "User", *, whole: bool) -> Facts:
     store = desk.store
     prompt, sampling = await store.users.defaults(user.id)
     chosen = {"default_system_prompt": prompt, "default_sampling": asdict(sampling) if sampling else None}
@@ -61,18 +86,21 @@ async def _facts(desk: Desk, user: "User") -> AsyncIterator[tuple[str, dict[str,
             yield "template", _template(template)
     for given in await store.feedback.list(user.id):
         yield "rating", {name: getattr(given, name) for name in ("exchange_id", "rating", "reason", "comment", "at")}
-    async for exchange in _asked_by_programs(desk, user):
-        yield "request", exchange
+    if whole:
+        async for conversation in _pieces(partial(store.conversations.list, user.id)):
+            yield "conversation", asdict(conversation)
+    asked = ExchangeFilter(person=user.id, source=None if whole else "api")
+    async for exchange in _pieces(partial(store.exchanges.read, asked)):
+        yield "request", asdict(exchange)
 
 
-async def _asked_by_programs(desk: Desk, user: "User") -> AsyncIterator[dict[str, Any]]:
-    filter, cursor = ExchangeFilter(person=user.id, source="api"), None
+async def _pieces(read: "Callable[..., Awaitable[Page[T]]]") -> AsyncIterator[T]:
+    """All that there is, a page at a time."""
+    cursor = None
     while True:
-        page = await desk.store.exchanges.search(filter, limit=PIECE, cursor=cursor)
-        for row in page.items:
-            exchange = await desk.store.exchanges.get(row.id)
-            if exchange is not None:  # else retention took it meanwhile
-                yield asdict(exchange)
+        page = await read(limit=PIECE, cursor=cursor)
+        for item in page.items:
+            yield item
         if (cursor := page.next) is None:
             return
 

@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 
 from ui.desk import Desk
 from ui.entrance import Entrance
-from ui.forms import banner, document, field, hidden, notice, read_form
+from ui.forms import field, hidden, notice, read_form
 from ui.guard import own_path
 from ui.i18n import LANGUAGES, Language
 from ui.pages import new_account, second_step, sign_in_link, sign_on
@@ -73,11 +73,11 @@ def register(desk: Desk) -> None:
 def login_page(
     entrance: Entrance, request: Request, *, trouble: str = "", name: str = "", next: str = "/", status: int = 200
 ) -> Response:
-    say, up = entrance.say_to(request), entrance.desk.board.now
-    above = (banner(up.text, up.level) if up else "") + notice(trouble) + _provider(entrance, say, next)
+    say = entrance.say_to(request)
+    above = notice(trouble) + _provider(entrance, say, next)
     title, below = say("Sign in"), _languages(entrance.base, say, next)
     if not entrance.asks_passwords:
-        return document(request, say, title, above + below, status=status)
+        return entrance.document(request, title, above + below, status=status)
     fields = hidden("next", next) + _name_and_password(say, name)
     return entrance.page(request, title, above, "/login", fields, below, button=title, status=status)
 

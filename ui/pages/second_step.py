@@ -9,9 +9,8 @@ from nicegui import app
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ui.base_path import base_of
 from ui.entrance import Entrance
-from ui.forms import document, field, hidden, link, notice, read_form
+from ui.forms import field, hidden, link, notice, read_form
 from ui.guard import own_path
 from ui.i18n import Language
 from ui.sign_in.door import SignInFailed
@@ -104,17 +103,18 @@ def _register_setting_up(entrance: Entrance) -> None:
         except SignInFailed:
             trouble = say("That code does not fit. Is the clock of your phone right?")
             return await page(request, pending, next, trouble=trouble, status=401)
-        return await entrance.begin(request, _codes_page(request, say, codes, next), session)
+        return await entrance.begin(request, _codes_page(entrance, request, codes, next), session)
 
 
-def _codes_page(request: Request, say: Language, codes: list[str], next: str) -> Response:
+def _codes_page(entrance: Entrance, request: Request, codes: list[str], next: str) -> Response:
+    say = entrance.say_to(request)
     about = say(
         "Keep these recovery codes where only you can read them; they are not shown again. "
         "Without your phone, each of them signs you in once."
     )
     listed = "".join(f"<li>{escape(code)}</li>" for code in codes)
-    body = f'<p>{escape(about)}</p><ul class="codes">{listed}</ul>{link(base_of(request) + next, say("Go on"))}'
-    return document(request, say, say("Recovery codes"), body)
+    body = f'<p>{escape(about)}</p><ul class="codes">{listed}</ul>{link(entrance.base + next, say("Go on"))}'
+    return entrance.document(request, say("Recovery codes"), body)
 
 
 def _over(entrance: Entrance, request: Request) -> Response:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
-from engine.backends import CacheUse, Guesses, StreamLook
+from engine.backends import CacheUse, Guesses, PromptPiece, StreamLook
 from engine.backends.qwen2 import lean_torch
 from engine.errors import ContextOverflow, EngineError, NotReady
 from engine.settings import Settings
@@ -74,6 +74,10 @@ class Qwen2Backend:
 
     def detokenize(self, tokens: Sequence[int]) -> str:
         return self._loaded().tokens.text_of(tokens)
+
+    def pieces(self, messages: Sequence[Message]) -> list[PromptPiece]:
+        tokens = self._loaded().tokens
+        return tokens.pieces(tokens.prompt(messages))
 
     def check(self, request: ChatRequest) -> None:
         if (schema := request.sampling.json_schema) is not None:

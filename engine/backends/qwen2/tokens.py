@@ -7,11 +7,13 @@ is set up once and only read afterwards.
 import codecs
 import json
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from tokenizers import Tokenizer
 
+from engine.backends import PromptPiece
 from engine.backends.qwen2.ready import CONTROL, TOKENIZER
 from engine.backends.qwen2.source import unusable
 from engine.errors import InvalidRequest
@@ -35,6 +37,7 @@ class Tokens:
             raise unusable(f"The model's tokenizer has no {min(missing)}; use a chat model of the Qwen2 family.")
         self.start, self.end = added[START]["id"], added[END]["id"]
         self.ends = {added[text]["id"] for text in (START, END, END_OF_TEXT) if text in added}
+        self._control: dict[int, str] = {token["id"]: text for text, token in added.items() if _is_control(token)}
         self._shown: dict[int, bytes] = {
             token["id"]: text.encode() for text, token in added.items() if not _is_control(token)
         }
@@ -67,6 +70,16 @@ class Tokens:
         if any(not 0 <= token < self.count for token in tokens):
             raise InvalidRequest(f"tokens are numbers from 0 to {self.count - 1} here.", param="tokens")
         return b"".join(map(self.bytes_of, tokens)).decode(errors="replace")
+
+    def pieces(self, tokens: Sequence[int]) -> list[PromptPiece]:
+        """The text of a prompt's tokens, cut at its control tokens, which stand there by their names."""
+        found = []
+        for control, run in groupby(tokens, key=self._control.__contains__):
+            if control:
+                found += [PromptPiece(self._control[token], control=True) for token in run]
+            else:
+                found.append(PromptPiece(b"".join(map(self.bytes_of, run)).decode(errors="replace")))
+        return found
 
     def bytes_of(self, token: int) -> bytes:
         """What the token adds to a text: nothing for control tokens, part of a character for some others."""

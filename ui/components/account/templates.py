@@ -61,15 +61,16 @@ class OwnTemplates:
                 ui.label(template.name)
                 ui.label(template.text).classes("soft beginning")
             button(say("Change"), lambda: self._change(template), of=template.name)
-            button(say("Delete"), lambda: self._remove(template.id), of=template.name)
+            button(say("Delete"), lambda: self._remove(template), of=template.name)
 
     async def _change(self, template: "Template") -> None:
         self._changing, self._name.value, self._text.value = template.id, template.name, template.text
         self._name.run_method("focus")
 
-    async def _remove(self, id: str) -> None:
+    async def _remove(self, template: "Template") -> None:
         if self._may():
-            await self._owner.desk.store.templates.remove(id, None if self._shared else self._owner.id)
+            await self._noted("template.unshare", template.name)
+            await self._owner.desk.store.templates.remove(template.id, None if self._shared else self._owner.id)
             await self._show()
 
     async def _save(self) -> None:
@@ -82,8 +83,14 @@ class OwnTemplates:
         if not await self._keep(name, text):
             self._owner.warn(say("There are {n} templates; delete one first.", n=MOST))
             return
+        await self._noted("template.share", name)
         self._changing = self._name.value = self._text.value = ""
         await self._show()
+
+    async def _noted(self, action: str, name: str) -> None:
+        """Write down what is done to what everybody finds in the chat; one's own are one's own business."""
+        if self._shared:
+            await self._owner.desk.store.audit.add(self._owner.visitor.user.name, action, name)
 
     async def _keep(self, name: str, text: str) -> bool:
         """Change the one in the form, or make a new one (also where it was deleted). False: there are too many."""

@@ -7,6 +7,7 @@ Knows nothing of pages and of the store.
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypedDict
 
+from engine.backends import PromptPiece
 from engine.types import Exchange, Message, Role
 from ui.components.review.facts import Facts, facts, source_name, status_name, summary
 from ui.i18n import Language
@@ -32,6 +33,13 @@ class Said(TypedDict):
     roleName: str
     text: str
     html: str  # sanitised; "" where `text` is shown
+
+
+class Part(TypedDict):
+    """A run of the prompt as the model's tokenizer has it."""
+
+    text: str
+    control: bool  # a control token by its name, which is no text of anybody
 
 
 class View(TypedDict):
@@ -117,6 +125,10 @@ def said(messages: Sequence[Message], say: Language, render: Render | None = Non
         )
         for message in messages
     ]
+
+
+def parts(pieces: Sequence[PromptPiece]) -> list[Part]:
+    return [Part(text=piece.text, control=piece.control) for piece in pieces]
 
 
 def role_name(role: Role, say: Language) -> str:

@@ -4,7 +4,8 @@ Takes the parameters of the page's address, `format` and the reader's `zone`. Ho
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
 
@@ -16,7 +17,7 @@ from engine.types import Exchange, ExchangeFilter
 from ui.access import Right
 from ui.auth import Visitor
 from ui.components.review.export import LINES, MEDIA_TYPES, NAMES, Format, People, csv_head
-from ui.components.review.query import Query, reader_zone
+from ui.components.review.query import MOST_ALIKE, Query, reader_zone
 from ui.desk import Desk
 
 if TYPE_CHECKING:
@@ -34,11 +35,15 @@ def register(desk: Desk) -> None:
         if request.query_params.get("format") not in LINES:
             raise HTTPException(400, "There is no such format; csv, jsonl and chat are.")
         format = cast(Format, request.query_params["format"])
-        filter = await _filter(desk, visitor, request.query_params)
-        await desk.store.audit.add(visitor.user.name, "review.export", format, _query(request.query_params).address())
+        query = _query(request.query_params)
+        if query.like:
+            pieces = _alike(desk, query.like)
+        else:
+            pieces = _filtered(desk, await _filter(desk, visitor, query, request.query_params))
+        await desk.store.audit.add(visitor.user.name, "review.export", format, query.address())
         name = f"qdesk-{datetime.now(UTC):%Y%m%d-%H%M}.{NAMES[format]}"
         return StreamingResponse(
-            _lines(desk, visitor, filter, format),
+            _lines(desk, visitor, pieces, format),
             media_type=MEDIA_TYPES[format],
             headers={"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"},
         )
@@ -52,10 +57,7 @@ def _query(parameters: Mapping[str, str]) -> Query:
     return query.closed()
 
 
-async def _filter(desk: Desk, visitor: Visitor, parameters: Mapping[str, str]) -> ExchangeFilter:
-    query = _query(parameters)
-    if query.like:
-        raise HTTPException(400, "What resembles an exchange cannot be exported.")
+async def _filter(desk: Desk, visitor: Visitor, query: Query, parameters: Mapping[str, str]) -> ExchangeFilter:
     account = await desk.store.users.by_name(query.person) if query.person else None
     try:
         asker = query.asker(account.id if account else None)
@@ -64,18 +66,34 @@ async def _filter(desk: Desk, visitor: Visitor, parameters: Mapping[str, str]) -
     return query.filter(asker, visitor.user.id, datetime.now(UTC), reader_zone(parameters.get("zone"), None))
 
 
-async def _lines(desk: Desk, visitor: Visitor, filter: ExchangeFilter, format: Format) -> AsyncIterator[str]:
+Pieces = AsyncGenerator[list[Exchange], None]
+
+
+async def _filtered(desk: Desk, filter: ExchangeFilter) -> Pieces:
+    cursor = None
+    while True:
+        page = await desk.store.exchanges.read(filter, limit=PIECE, cursor=cursor)
+        yield page.items
+        if (cursor := page.next) is None:
+            return
+
+
+async def _alike(desk: Desk, id: str) -> Pieces:
+    """As many as the page lists."""
+    yield await desk.store.exchanges.read_like(id, limit=MOST_ALIKE)
+
+
+async def _lines(desk: Desk, visitor: Visitor, pieces: Pieces, format: Format) -> AsyncIterator[str]:
     """The file, a piece of the list at a time. Ends early for somebody who loses the right to read on."""
     people = {user.id: user.name for user in await desk.store.users.list()}
     if format == "csv":
         yield csv_head()
-    cursor = None
-    while desk.auth.allowed(visitor, Right.REVIEW):
-        page = await desk.store.exchanges.read(filter, limit=PIECE, cursor=cursor)
-        marks = await desk.store.reviews.marks(exchange.id for exchange in page.items)
-        yield await asyncio.to_thread(_written, page.items, marks, people, format)
-        if (cursor := page.next) is None:
-            return
+    async with aclosing(pieces):
+        async for exchanges in pieces:
+            if not desk.auth.allowed(visitor, Right.REVIEW):
+                return
+            marks = await desk.store.reviews.marks(exchange.id for exchange in exchanges)
+            yield await asyncio.to_thread(_written, exchanges, marks, people, format)
 
 
 def _written(exchanges: list[Exchange], marks: "Mapping[str, Mark]", people: People, format: Format) -> str:

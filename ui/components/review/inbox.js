@@ -7,7 +7,7 @@
 const OPEN_AFTER_MS = 180; // j and k may run down the list; what one rests on is opened (and written to the audit trail)
 const SEARCHING_AFTER_MS = 300;
 const EMPTY = { list: "", person: "", time: "", from: "", to: "", status: "", source: "", model: "", rating: "", label: "", text: "", like: "" };
-const SEARCHED = ".inbox-prompt, .inbox-answer, .turn-prompt, .turn .answer-text, .turn-sent pre";
+const SEARCHED = ".inbox-prompt, .inbox-answer, .turn-prompt, .turn .answer-text, .turn-sent pre, .turn-read pre";
 
 export default {
   template: `
@@ -15,7 +15,7 @@ export default {
       <nav class="inbox-lists" :aria-label="texts.lists">
         <button v-for="list in lists" :key="list.value" type="button" :aria-pressed="!form.like && form.list === list.value" @click="chooseList(list.value)">{{ list.label }}</button>
         <button v-if="form.like" type="button" aria-pressed="true" @click="chooseList('')">{{ texts.like }} <span aria-hidden="true">×</span></button>
-        <span v-if="!form.like" class="inbox-actions" :aria-label="texts.export" role="group">
+        <span class="inbox-actions" :aria-label="texts.export" role="group">
           <a v-for="file in files" :key="file.format" class="inbox-quiet" :href="exportAddress(file.format)" download>{{ file.label }}</a>
         </span>
         <button type="button" class="inbox-keys" :aria-label="texts.keys" :title="texts.keys" @click="$refs.keys.showModal()"><kbd aria-hidden="true">?</kbd></button>
@@ -132,9 +132,16 @@ export default {
                 </dl>
               </div>
               <button v-if="!sent[turn.id]" type="button" class="inbox-quiet" @click="askSent(turn.id)">{{ texts.showSent }}</button>
-              <ol v-else class="turn-sent" :aria-label="texts.sent">
-                <li v-for="(message, at) in sent[turn.id]" :key="at"><p class="turn-role">{{ message.roleName }}</p><pre>{{ message.text }}</pre></li>
-              </ol>
+              <template v-else>
+                <ol class="turn-sent" :aria-label="texts.sent">
+                  <li v-for="(message, at) in sent[turn.id].messages" :key="at"><p class="turn-role">{{ message.roleName }}</p><pre>{{ message.text }}</pre></li>
+                </ol>
+                <p v-if="sent[turn.id].whyNot" class="turn-why">{{ sent[turn.id].whyNot }}</p>
+                <figure v-else class="turn-read">
+                  <figcaption class="turn-role">{{ texts.prompt }}</figcaption>
+                  <pre dir="auto"><template v-for="part in sent[turn.id].prompt"><b v-if="part.control">{{ part.text }}</b><template v-else>{{ part.text }}</template></template></pre>
+                </figure>
+              </template>
             </details>
           </section>
         </article>
@@ -311,8 +318,8 @@ export default {
     showMissing(n, sentence) {
       if (n === this.asked.open) this.missing = sentence;
     },
-    showSent(id, messages) {
-      this.sent = { ...this.sent, [id]: messages };
+    showSent(id, sent) {
+      this.sent = { ...this.sent, [id]: sent };
       this.$nextTick(() => this.highlight());
     },
     showMarks(id, marks) {

@@ -11,7 +11,7 @@ from nicegui.element import Element
 from nicegui.events import GenericEventArguments
 
 from ui.components.review.choices import Choice, keys, lists
-from ui.components.review.conversation import Said, View
+from ui.components.review.conversation import Part, Said, View
 from ui.components.review.facts import status_name
 from ui.components.review.query import Query
 from ui.i18n import Language
@@ -113,8 +113,9 @@ class Inbox(Element, component="inbox.js"):
     def show_missing(self, n: int, sentence: str) -> None:
         self.run_method("showMissing", n, sentence)
 
-    def show_sent(self, id: str, messages: Sequence[Said]) -> None:
-        self.run_method("showSent", id, list(messages))
+    def show_sent(self, id: str, messages: Sequence[Said], prompt: Sequence[Part], why_not: str) -> None:
+        """What went to the model: the messages, and the prompt that its template makes of them, or why not that."""
+        self.run_method("showSent", id, {"messages": list(messages), "prompt": list(prompt), "whyNot": why_not})
 
     def show_trouble(self, n: int, sentence: str) -> None:
         """The list could not be read."""
@@ -198,6 +199,7 @@ def texts(say: Language) -> dict[str, str]:
         "numbers": say("Numbers"),
         "showSent": say("Show the exact messages sent to the model"),
         "sent": say("Messages as sent to the model"),
+        "prompt": say("The prompt as the model reads it, with its control tokens"),
         "today": say("Today"),
         "yesterday": say("Yesterday"),
     }

@@ -23,6 +23,7 @@ MAX_TEXT = 200
 FIXED_KEY = "(fixed key)"  # stands for a person in the address, unless somebody is really called so
 LISTS = ("down", "cut", "waits", "open", "mine")  # thumbs-down, cut off, long waits, not reviewed, assigned to oneself
 RATINGS: dict[str, Literal[1, -1]] = {"up": 1, "down": -1}
+MOST_ALIKE = 50  # exchanges that are listed, and exported, as like another
 _FIELDS = (
     "list", "person", "time", "from", "to", "status", "source", "model", "rating", "label", "text", "like", "open"
 )  # fmt: skip
@@ -41,12 +42,15 @@ class Query:
     rating: str = ""  # a key of RATINGS
     label: str = ""
     text: str = ""
-    like: str = ""  # an exchange's id: what resembles it, whatever else is set
+    like: str = ""  # an exchange's id: what resembles it; nothing else is asked then
     open: str = ""  # the opened exchange's id
 
     @classmethod
     def parse(cls, fields: Mapping[str, object]) -> "tuple[Query, tuple[str, ...]]":
-        """The query of an address or a form, with the names of the fields that made no sense and are left out."""
+        """The query of an address or a form, with the names of the fields that made no sense and are left out.
+
+        Left out is also what contradicts a list, or is no part of a search for others like an exchange.
+        """
         given = {name: _clean(fields.get(name)) for name in _FIELDS}
         first, last = _date(given["from"]), _date(given["to"])
         if first and last and last < first:
@@ -67,8 +71,12 @@ class Query:
             like=_id(given["like"]),
             open=_id(given["open"]),
         )
+        if query.list == "down" and query.rating == "up":
+            query = replace(query, rating="")
+        if query.like:
+            query = cls(like=query.like, open=query.open)
         # A span and days contradict each other; the span wins without a word, as in the form.
-        known = query.fields().keys() | ({"from", "to"} if span else set())
+        known = query.fields().keys() | ({"from", "to"} if query.span else set())
         ignored = [name for name in _FIELDS if given[name] and name not in known]
         return query, tuple(ignored)
 

@@ -81,6 +81,7 @@ def kinds(say: Language) -> dict[str, str]:
         "model.": say("Model"),
         "banner.": say("Banner"),
         "retention.": say("Retention"),
+        "template.": say("Templates"),
         "audit.": say("Audit trail"),
     }
 
@@ -120,6 +121,7 @@ def names(say: Language) -> dict[str, str]:
         "user.sign_in_link": say("made a link that signs in once"),
         "user.limit": say("set a person's limit"),
         "user.erase": say("erased a person's data"),
+        "user.export": say("exported a person's data"),
         "erasure.request": say("asked for their data to be erased"),
         "erasure.withdraw": say("took that wish back"),
         "erasure.done": say("erased what they wrote"),
@@ -137,5 +139,7 @@ def names(say: Language) -> dict[str, str]:
         "retention.run": say("deleted what was too old"),
         "banner.show": say("put up a banner"),
         "banner.hide": say("took the banner down"),
+        "template.share": say("wrote a shared template"),
+        "template.unshare": say("deleted a shared template"),
         "audit.export": say("exported the audit trail"),
     }

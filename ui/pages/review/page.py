@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 from loguru import logger
 from nicegui import ui
 
+from engine.backends import KnowsTokens
+from engine.errors import EngineError
 from engine.types import Exchange, ExchangeFilter
 from ui.components.markdown import render
 from ui.components.review.choices import Choice, choices
-from ui.components.review.conversation import View, said, view
+from ui.components.review.conversation import Part, View, parts, said, view
 from ui.components.review.inbox import Inbox, who
-from ui.components.review.query import Query, reader_zone
+from ui.components.review.query import MOST_ALIKE, Query, reader_zone
 from ui.desk import Desk
 from ui.pages.review.reader import Reader, text_of
 from ui.pages.review.work import Working
@@ -85,7 +87,7 @@ class Review:
         await self.reader.audit("review.search", detail=query.closed().address())
         self.inbox.show_counts(await self.desk.store.reviews.counts())
         if query.like:
-            rows = await self.desk.store.exchanges.like(query.like, limit=PAGE)
+            rows = await self.desk.store.exchanges.like(query.like, limit=MOST_ALIKE)
             return await self._listed(n, query, None, rows, None, self._left_out(ignored))
         account = await self.desk.store.users.by_name(query.person) if query.person else None
         try:
@@ -139,10 +141,23 @@ class Review:
                 await self.working.show(exchange)
 
     async def sent(self, args: Mapping[str, object]) -> None:
-        """The exact messages, which need not be what the conversation shows."""
+        """The exact messages and the prompt, which need not be what the conversation shows."""
         exchange = await self._read(args)
         if exchange is not None:
-            self.inbox.show_sent(exchange.id, said(exchange.messages, self.say))
+            prompt, why_not = await self._prompt(exchange)
+            self.inbox.show_sent(exchange.id, said(exchange.messages, self.say), prompt, why_not)
+
+    async def _prompt(self, exchange: Exchange) -> tuple[list[Part], str]:
+        """The prompt that the model's template made of the messages; else why that cannot be shown."""
+        backend = self.desk.service.backend
+        if not isinstance(backend, KnowsTokens):
+            return [], self.say("The model runs at another server, which puts the messages into its template.")
+        if exchange.model != backend.model:
+            return [], self.say("The model that answered runs no more, and its template is not here.")
+        try:
+            return parts(await asyncio.to_thread(backend.pieces, exchange.messages)), ""
+        except EngineError:
+            return [], self.say("The model is not ready, so its template is not here.")
 
     async def _read(self, args: Mapping[str, object]) -> Exchange | None:
         """The exchange that is asked for, once it is written down that this reviewer has asked for it."""

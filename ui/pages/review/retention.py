@@ -159,7 +159,7 @@ class Holds:
 
 
 class Erasing:
-    """Deleting all that one person asked: chosen, counted, confirmed by writing the name."""
+    """One person's data, taken along as a file, or deleted: chosen, counted, confirmed by writing the name."""
 
     def __init__(self, admin: Administrator) -> None:
         self.admin, self.desk, self.say = admin, admin.desk, admin.say
@@ -168,17 +168,26 @@ class Erasing:
     async def build(self) -> None:
         say = self.say
         self.users = {user.id: user for user in await self.desk.store.users.list()}
-        heading(say("Erase a person's data"), 2)
+        heading(say("A person's data"), 2)
         ui.label(
-            say("Their exchanges and conversations go, with what reviewers wrote about them. The account stays.")
+            say("Erased, their exchanges and conversations go, with what reviewers wrote of them. The account stays.")
         ).classes("soft")
         with ui.element("div").classes("fields"):
-            self.who = ui.select({id: user.name for id, user in self.users.items()}, label=say("Person"))
+            names = {id: user.name for id, user in self.users.items()}
+            self.who = ui.select(names, label=say("Person"), on_change=self._choose)
             self.name = ui.input(say("The name again, to be sure")).props('autocomplete="off"')
         with ui.element("div").classes("buttons"):
             _button(say("Count"), self._count)
             _button(say("Erase"), self._erase, danger=True)
+            self.file = ui.link(say("Export all of it"), "").props("download").classes("small-button")
+            self.file.visible = False
         self.result = ui.label().props('role="status"')
+
+    def _choose(self) -> None:
+        """The file is a plain link, for the browser to save what is written while it is read."""
+        self.file.props["href"] = f"/admin/people/export?person={self.who.value}"
+        self.file.visible = True
+        self.file.update()
 
     async def _count(self) -> None:
         user = self.users.get(str(self.who.value))

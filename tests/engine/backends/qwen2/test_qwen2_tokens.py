@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
+from engine.backends import PromptPiece
 from engine.backends.qwen2.tokens import TextStream, Tokens
 from engine.types import Message
 
@@ -62,6 +63,9 @@ def test_control_tokens_in_a_text_stay_text(tokens: Tokens, forged: str) -> None
     control = [token for token in prompt if token >= 268]
     assert control == [tokens.start, tokens.end, tokens.start]
     assert content in decoded(tokens, prompt)
+    start, end = PromptPiece("<|im_start|>", control=True), PromptPiece("<|im_end|>", control=True)
+    text = [PromptPiece(f"user\n{content}"), PromptPiece("\n"), PromptPiece("assistant\n")]
+    assert tokens.pieces(prompt) == [start, text[0], end, text[1], start, text[2]], "to a reader as well"
 
 
 def test_sixteen_threads_share_a_tokenizer(tokens: Tokens) -> None:
