@@ -22,7 +22,7 @@ from ui.forms import document, link
 from ui.i18n import language, preferred
 from ui.origins import Origins
 
-METRICS = "/metrics"  # Prometheus finds each of several processes by its number; its key is what no other site has
+METRICS = "/metrics"
 API = frozenset({"/v1", METRICS, "/openapi.json"})
 PROBES = frozenset({"/livez", "/readyz", "/health"})  # balancers ask by whatever name they know
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -58,8 +58,7 @@ class Guard:
         """Find out who asks; the answer to give instead where they may not pass."""
         asked, state = HTTPConnection(scope), scope.setdefault("state", {})
         host = asked.headers.get("host", "")
-        by_any_name = scope["path"] in PROBES or (scope["path"] == METRICS and _bearer(asked) is not None)
-        if not by_any_name and not self.origins.may_address(host):
+        if not (self.origins.may_address(host) or scope["path"] in PROBES or self._scrapes(asked, host)):
             return _misdirected(scope, host)
         rule = state["rule"] = rule_of(scope, PROGRAMS if is_api(scope) else PEOPLE)
         if rule is None:  # a route that nobody thought of
@@ -76,6 +75,10 @@ class Guard:
                 return self._refuse_visitor(scope, rule.right)
             case "open":
                 return None
+
+    def _scrapes(self, asked: HTTPConnection, host: str) -> bool:
+        """Whether this is Prometheus, which finds each of several processes by its number; no page has its key."""
+        return asked.scope["path"] == METRICS and _bearer(asked) is not None and self.origins.is_number(host)
 
     async def _refuse_caller(self, asked: HTTPConnection, right: Right) -> Response | None:
         caller = await find_caller(self.auth, asked)

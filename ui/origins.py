@@ -31,11 +31,12 @@ class Origins:
         name = _name(host)
         if name in self._names:
             return True
-        try:
-            address = ipaddress.ip_address(name)
-        except ValueError:
-            return False
-        return address.is_loopback or not self._public
+        address = _number(name)
+        return address is not None and (address.is_loopback or not self._public)
+
+    def is_number(self, host: str) -> bool:
+        """Whether `host` is an address in numbers, which nobody can point elsewhere."""
+        return _number(_name(host)) is not None
 
     def may_call(self, origin: str | None, host: str) -> bool:
         """Whether a page of this origin may change something here, or open a socket. None: no page calls."""
@@ -51,6 +52,13 @@ class Origins:
 
 def _listed(names: str) -> set[str]:
     return {name.strip().lower().rstrip(".") for name in names.split(",") if name.strip()}
+
+
+def _number(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(name)
+    except ValueError:
+        return None
 
 
 def _name(host: str) -> str:

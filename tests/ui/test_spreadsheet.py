@@ -16,7 +16,7 @@ OFFICE = shutil.which("soffice") or shutil.which("libreoffice")
 TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
 TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 ATTACKS = ("=1+1", '=HYPERLINK("http://x";"看")', "+1+1", "-1+1", "@SUM(A1)", "\t=1+1", "\r=1+1", "＝1+1")
-NO_OFFICE = "no LibreOffice is found; on Debian: apt-get install --no-install-recommends libreoffice-calc (300 MB)"
+NO_OFFICE = "no LibreOffice here; on Debian: apt-get install --no-install-recommends libreoffice-calc-nogui (100 MB)"
 
 
 @pytest.mark.skipif(OFFICE is None, reason=NO_OFFICE)
