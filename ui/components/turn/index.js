@@ -76,7 +76,6 @@ export const Question = {
     },
     onKey(event) {
       if (event.key !== "Enter" || event.shiftKey || window.matchMedia("(pointer: coarse)").matches) return;
-      if (event.isComposing || event.keyCode === 229) return; // the Enter belongs to the input method
       event.preventDefault();
       if (!event.repeat) this.send();
     },
