@@ -19,7 +19,7 @@ def passes_in_the_dark_on_a_phone_too(page: Page) -> None:
     page.emulate_media(color_scheme="dark")
     page.set_viewport_size(PHONE)
     passes(page)
-    page.emulate_media(color_scheme=None)
+    page.emulate_media(color_scheme="light")
     if size:
         page.set_viewport_size(size)
 

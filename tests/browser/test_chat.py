@@ -244,7 +244,7 @@ def test_copies_the_markdown_of_an_answer_and_the_text_of_code(server: RunningSe
 def test_figures_of_an_answer_on_demand(server: RunningServer, visit: Visit) -> None:
     page = visit(server)
     ask(page, "How fast are you, and who are you?")
-    page.get_by_text("Details").click()
+    page.get_by_role("button", name="Details").click()
     for name in ("Waited", "First token after", "Tokens", "Tokens per second", "Model"):
         expect(page.locator("dt", has_text=re.compile(f"^{name}$"))).to_be_visible()
 
