@@ -187,7 +187,7 @@ def take_chat(camera: Photographer, server: RunningServer, made: Furnished) -> N
 def take_others(camera: Photographer, server: RunningServer, made: Furnished) -> None:
     camera.take("account", "/account", "ada")
     camera.take("review", "/review", "omar", shows=".inbox-row")
-    camera.take("review-opened", f"/review?open={made.exchanges[RATED]}", "omar", shows=".work-body")
+    camera.take("review-opened", f"/review?open={made.exchanges[RATED]}", "omar", shows=".work-bar")
     camera.take("review-retention", "/review/retention", "ada")
     camera.take("admin-audit", "/admin/audit", "ada", shows="td")
     camera.take("admin-model", "/admin/model", "ada", shows="td")

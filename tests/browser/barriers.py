@@ -8,7 +8,8 @@ OPTIONS = {"resultTypes": ["violations"], "rules": {"target-size": {"enabled": T
 
 
 def passes(page: Page) -> None:
-    assert barriers(page) == [], page.url
+    found = barriers(page)
+    assert not found, "\n".join([page.url, *found])
     assert fits(page), page.url
 
 

@@ -188,7 +188,7 @@ PAGES = {
     "/review/retention": "h2",
     "/admin": ".figure",
     "/admin/history": "h2",
-    "/admin/audit": "td",
+    "/admin/audit": "h2",
     "/nothing": "h1",
 }
 
@@ -220,7 +220,7 @@ def test_an_opened_exchange_and_its_keys(narrow: RunningServer, visit: Visit, lo
     expect(page.locator(".inbox-row").first).to_be_visible()
     passes(page)
     page.locator(".inbox-row").first.click()
-    expect(page.locator(".work-body")).to_be_visible()
+    expect(page.locator(".work-bar")).to_be_visible()
     passes(page)
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_be_visible()

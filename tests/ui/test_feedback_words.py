@@ -13,7 +13,7 @@ NOON = datetime(2026, 11, 29, 12, tzinfo=UTC)
 
 
 def given(rating: Rating, reason: Reason = "", comment: str = "") -> Feedback:
-    return Feedback("an exchange", "ada", rating, reason, comment, NOON)
+    return Feedback(exchange_id="e", user_id="u", rating=rating, reason=reason, comment=comment, at=NOON)
 
 
 @pytest.mark.parametrize(
