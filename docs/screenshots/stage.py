@@ -34,7 +34,7 @@ ANSWERS = {
 
 class Player(ScriptedBackend):
     def __init__(self) -> None:
-        super().__init__(context_tokens=32_768, pause_s=0.01, model="Qwen2-7B-Instruct")
+        super().__init__(context_tokens=32_768, pause_s=0.04, model="Qwen2-7B-Instruct")
         self.quantization = "nf4"
         self.answers |= ANSWERS
 

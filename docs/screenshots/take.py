@@ -1,6 +1,7 @@
 """Takes every picture of docs/screenshots: the real server, the real pages, a real Chromium; a script plays the model.
 
     make screenshots
+    python -m docs.screenshots.take chat-streaming review    # only those whose names begin so
 
 What there is to see is written by `house`, and the model's part is played by `stage`. Each page and state is taken as a
 wide light one, dark, on a phone, and in Chinese.
@@ -8,6 +9,7 @@ wide light one, dark, on a phone, and in Chinese.
 
 import asyncio
 import re
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -26,6 +28,8 @@ from tests.server import API_KEY, RunningServer, running_server
 PICTURES = Path(__file__).parent
 COLOURS = 128  # of a picture's palette
 WAITING = 3  # requests that may wait
+
+WANTED = tuple(sys.argv[1:]) or ("",)  # how the names of the pictures begin that are taken
 
 Act = Callable[[Page], None]  # what somebody does before the picture is taken
 
@@ -92,6 +96,8 @@ class Photographer:
         self, name: str, path: str, person: str = "", *, shows: str = "", act: Act | None = None, of: Look | None = None
     ) -> None:
         """A picture in each look, or that `of` one, when `act` is done and `shows` (a CSS selector) is there."""
+        if not name.startswith(WANTED):
+            return
         for look in [of] if of else LOOKS:
             with self.comes(person, look) as context:
                 page = context.new_page()
@@ -102,7 +108,16 @@ class Photographer:
                     page.wait_for_selector(shows)
                 page.wait_for_load_state("networkidle")
                 _save(page, PICTURES / f"{name}-{look.name}.png")
-                _stop(page)
+                self._clear_away(page, begun=path == "/")
+
+    def _clear_away(self, page: Page, *, begun: bool) -> None:
+        """Leave no answer running, nothing in the line, and no conversation that was `begun` for the picture."""
+        stop = page.locator(".send-button.stop")
+        if stop.is_visible():
+            stop.click()
+            page.wait_for_selector(".send-button:not(.stop)")
+        if begun and (own := re.search(r"/c/(\w+)$", page.url)):
+            self._server.change("update conversations set deleted_at = updated_at where id = ?", own[1])
 
 
 def _save(page: Page, path: Path) -> None:
@@ -111,14 +126,6 @@ def _save(page: Page, path: Path) -> None:
     with Image.open(path) as picture:
         picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
     print(f"{path.name}  {path.stat().st_size / 1024:.0f} kB")
-
-
-def _stop(page: Page) -> None:
-    """Leave no answer running and nothing in the line."""
-    stop = page.locator(".send-button.stop")
-    if stop.is_visible():
-        stop.click()
-        page.wait_for_selector(".send-button:not(.stop)")
 
 
 # --- what people do; by selectors, since the words differ from look to look ---
@@ -174,7 +181,7 @@ def take_chat(camera: Photographer, server: RunningServer, made: Furnished) -> N
     camera.take("chat-keys", "/", "lin", shows="dialog[open]", act=show_keys)
     camera.take("chat-templates", "/", "lin", shows="#template-list li", act=write("/"))
     camera.take("chat-search", "/", "lin", shows=".sidebar-list mark", act=search("量化"))
-    camera.take("chat-drawer", code, "ada", shows=".sidebar-wrap.open", act=open_list, of=PHONE)
+    camera.take("chat-drawer", code, "ada", shows=".sidebar-wrap.open .drawer-close", act=open_list, of=PHONE)
     half = ".answer-text:has-text('if line in seen')"
     camera.take("chat-streaming", "/", "lin", shows=half, act=ask(STREAMED))
     camera.take("chat-failed", "/", "lin", shows=".note-bad", act=ask(BROKEN))
@@ -221,18 +228,26 @@ def take_first_steps(browser: Browser) -> None:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder, running_chromium() as browser:
-        take_first_steps(browser)
+    with tempfile.TemporaryDirectory() as folder:
         data_dir = Path(folder) / "data"
         data_dir.mkdir()
         made = asyncio.run(furnish(data_dir))
-        limits = {"max_concurrent_requests": RUNNING, "max_waiting_requests": WAITING, "max_requests_per_user": 20}
-        with running_server(data_dir, program=STAGE, **limits) as server:
+        with (
+            running_chromium() as browser,
+            running_server(
+                data_dir,
+                program=STAGE,
+                max_concurrent_requests=RUNNING,
+                max_waiting_requests=WAITING,
+                max_requests_per_user=20,
+            ) as server,
+        ):
             camera = Photographer(browser, server)
             for person in PEOPLE:
                 camera.send(person, "/login", {"name": person, "password": PASSWORD})
             take_chat(camera, server, made)
             take_others(camera, server, made)
+            take_first_steps(browser)
 
 
 if __name__ == "__main__":
