@@ -10,10 +10,12 @@ import argparse
 import itertools
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 
 from playwright.sync_api import CDPSession, Page
 
+from bench.report import save
 from tests.chromium import running_chromium
 from tests.server import PASSWORD, RunningServer, running_server
 from ui.components.markdown import MarkdownStream
@@ -98,30 +100,41 @@ def rendering(pieces: list[str]) -> Cost:
     return Cost(len(pieces), time.process_time() - began, sent / 1e3, 1 + len(pieces) // TOKENS_A_LOOK)
 
 
-def compare(name: str, short: Cost, long: Cost) -> None:
-    print(f"{name:<18}", _beside("µs/token", short.microseconds_a_token, long.microseconds_a_token), end="   ")
-    print(_beside("bytes/token", short.bytes_a_token, long.bytes_a_token))
+@dataclass(frozen=True)
+class Beside:
+    """One unit of the short answer beside one of the long one."""
+
+    what: str
+    unit: str
+    short: float
+    long: float
+
+    def row(self) -> str:
+        return f"| {self.what} | {self.unit} | {self.short:.0f} | {self.long:.0f} | {self.long / self.short:.2f} |"
 
 
-def compare_updates(short: Cost, long: Cost) -> None:
-    """The same for one update: on a busy machine fewer of them come, of more tokens each."""
-    print(f"{short.updates:>8} {long.updates:>8} ", end=" ")
-    print(_beside("µs/update", 1e6 * short.seconds / short.updates, 1e6 * long.seconds / long.updates), end="   ")
-    print(_beside("bytes/update", 1e3 * short.kilobytes / short.updates, 1e3 * long.kilobytes / long.updates))
+def a_token(what: str, short: Cost, long: Cost) -> list[Beside]:
+    return [
+        Beside(what, "µs/token", short.microseconds_a_token, long.microseconds_a_token),
+        Beside(what, "bytes/token", short.bytes_a_token, long.bytes_a_token),
+    ]
 
 
-def _beside(unit: str, short: float, long: float) -> str:
-    return f"{short:6.0f} {long:6.0f} {unit}, ratio {long / short:4.2f}"
+def an_update(what: str, short: Cost, long: Cost) -> list[Beside]:
+    """On a busy machine fewer of them come, of more tokens each."""
+    return [
+        Beside(what, "µs/update", 1e6 * short.seconds / short.updates, 1e6 * long.seconds / long.updates),
+        Beside(what, "bytes/update", 1e3 * short.kilobytes / short.updates, 1e3 * long.kilobytes / long.updates),
+    ]
 
 
-def measure_server() -> None:
-    print(f"Rendering on the server, {SHORT} and {LONG} tokens, a look every {TOKENS_A_LOOK}")
+def measure_server() -> list[Beside]:
     rendering(mixed(SHORT))  # what is loaded at first use is no part of it
-    compare("everything mixed", rendering(mixed(SHORT)), rendering(mixed(LONG)))
-    print(f"A single block that never ends, {SHORT} and {ONE_BLOCK_TOKENS} tokens")
+    found = a_token(f"server, everything mixed, {LONG} tokens", rendering(mixed(SHORT)), rendering(mixed(LONG)))
     for name, (opener, line) in ONE_BLOCK.items():
         short, long = (rendering(one_block(opener, line, tokens)) for tokens in (SHORT, ONE_BLOCK_TOKENS))
-        compare(name, short, long)
+        found += a_token(f"server, one block of {name}, {ONE_BLOCK_TOKENS} tokens", short, long)
+    return found
 
 
 # --- in the browser ---
@@ -149,8 +162,7 @@ def _work(devtools: CDPSession) -> float:
     return float(sum(metrics[name] for name in WORK))
 
 
-def measure_browser(server: RunningServer) -> None:
-    print(f"In the browser, {SHORT} and {LONG} tokens at fifty a second")
+def measure_browser(server: RunningServer) -> list[Beside]:
     with running_chromium() as browser:
         page = browser.new_page(base_url=server.url)
         page.goto("/login")
@@ -166,18 +178,24 @@ def measure_browser(server: RunningServer) -> None:
         for tokens in (SHORT, LONG):
             page.goto("/")
             costs.append(in_the_browser(page, devtools, mixed(tokens)))
-        compare("everything mixed", *costs)
-        compare_updates(*costs)
+        what = f"browser, everything mixed, {LONG} tokens at fifty a second"
+        return a_token(what, *costs) + an_update(f"the same, {costs[0].updates} and {costs[1].updates} updates", *costs)
+
+
+def table(found: list[Beside]) -> str:
+    head = [f"| | | of {SHORT} tokens | of the long one | ratio |", "|---|---|---:|---:|---:|"]
+    return "\n".join([*head, *(one.row() for one in found)])
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--server", action="store_true", help="only what the server computes")
-    only_server = options.parse_args().server
-    measure_server()
+    only_server, began = options.parse_args().server, datetime.now(UTC)
+    found = measure_server()
     if not only_server:
         with running_server(max_context_tokens=32_768, max_new_tokens=2 * LONG) as server:
-            measure_browser(server)
+            found += measure_browser(server)
+    save(began, table(found), {"beside": [asdict(one) for one in found]})
 
 
 if __name__ == "__main__":

@@ -3,11 +3,14 @@
 import ast
 import string
 from collections.abc import Iterator
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 
 import pytest
 from babel.messages.pofile import read_po
+
+from ui.i18n import language
 
 UI = Path(__file__).parent.parent / "ui"
 SOURCES = sorted(UI.rglob("*.py"))
@@ -78,3 +81,11 @@ def test_a_text_in_two_files_means_the_same_in_both() -> None:
         for text, chinese in texts.items():
             meanings.setdefault(text, set()).add(chinese)
     assert {text: several for text, several in meanings.items() if len(several) > 1} == {}
+
+
+def test_dates_and_numbers_are_written_in_the_readers_way() -> None:
+    noon, english, chinese = datetime(2026, 11, 30, 12), language("en"), language("zh")
+    assert english.time(noon) == "Nov 30, 2026, 12:00:00\u202fPM"
+    assert chinese.time(noon) == "2026年11月30日 12:00:00"
+    assert english.number(1_234_567.8, 1) == chinese.number(1_234_567.8, 1) == "1,234,567.8"
+    assert (english.span(180), chinese.span(180)) == ("3 minutes", "3分钟")

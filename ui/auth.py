@@ -27,6 +27,7 @@ from starlette.types import Scope
 from engine.settings import Settings
 from ui.access import HOLDERS, Right
 from ui.bus import Bus
+from ui.ended import Ended
 from ui.keys import Keys
 from ui.passwords import Passwords
 from ui.people import Caller as Caller
@@ -133,6 +134,15 @@ class Auth:
         if live is None or live.expired(datetime.now(UTC)):
             return False
         return not live.user.disabled and not self.must_enrol(live.user) and live.user.role in HOLDERS[right]
+
+    async def why_ended(self, visitor: Visitor) -> Ended:
+        """What somebody is told whose session is over."""
+        try:
+            user = await self.store.users.get(visitor.user.id)
+        except Exception as error:  # they are out all the same
+            logger.warning("why a session has ended could not be looked up: {!r}", error)
+            return "signed-out"
+        return "disabled" if user is None or user.disabled else "signed-out"
 
     def must_enrol(self, user: "User") -> bool:
         """Whether this role needs a second step and the person has none: it is set up at the next sign-in."""

@@ -5,8 +5,6 @@ finds out who asks and leaves that in scope["state"]: `visitor` (by the session 
 `rule`, by which a page's socket is judged later (ui/sockets.py). Whose things they are is for pages and routes to ask.
 """
 
-from urllib.parse import quote
-
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
@@ -18,6 +16,7 @@ from ui.api.errors import ApiError, error_response
 from ui.auth import Auth, Caller
 from ui.base_path import base_of
 from ui.cookies import Cookies
+from ui.ended import sign_in_address
 from ui.forms import document, link
 from ui.i18n import language, preferred
 from ui.origins import Origins
@@ -90,7 +89,7 @@ class Guard:
     def _refuse_visitor(self, scope: Scope, right: Right) -> Response | None:
         visitor = self.auth.visitor_of(scope)
         if visitor is None:
-            return _to_login(scope)
+            return _to_login(scope, was_signed_in=self.cookies.session in HTTPConnection(scope).cookies)
         return None if self.auth.allowed(visitor, right) else _not_for_you(scope)
 
     def _from_our_pages(self, asked: HTTPConnection, rule: Rule) -> bool:
@@ -141,10 +140,10 @@ def _not_for_you(scope: Scope) -> Response:
     return document(scope, say, say("This page is not for your account"), home, status=403)
 
 
-def _to_login(scope: Scope) -> Response:
+def _to_login(scope: Scope, *, was_signed_in: bool) -> Response:
     if scope["type"] == "websocket" or scope["path"].startswith("/_nicegui_ws"):
         return Response(status_code=403)
     wanted = scope["path"] if scope["method"] in SAFE else "/"
     if wanted != "/" and scope["query_string"]:
         wanted += "?" + scope["query_string"].decode("latin-1")
-    return RedirectResponse(f"/login?next={quote(own_path(wanted))}" if wanted != "/" else "/login", 303)
+    return RedirectResponse(sign_in_address(own_path(wanted), "signed-out" if was_signed_in else ""), 303)

@@ -22,6 +22,8 @@ from ui.access import Rule, page_right
 from ui.auth import Visitor
 from ui.base_path import base_of
 from ui.desk import Desk
+from ui.early_script import early_script
+from ui.ended import lead_away
 from ui.i18n import Language, language, preferred
 from ui.static_files import stylesheet
 
@@ -65,21 +67,22 @@ def prepare(desk: Desk, visitor: Visitor, title: str) -> Language:
     ui.colors(primary="var(--accent)", positive="var(--good)", negative="var(--bad)", warning="var(--warn)")
     ui.page_title(f"{title} · Qdesk")
     ui.dark_mode({"dark": True, "light": False}.get(visitor.user.theme))
-    early = f'document.documentElement.lang = "{say.tag}"; window.path_prefix = "{base_of(client.request)}";'
-    ui.add_head_html(f"<script>{early}</script>")  # before anything is read aloud, or made that asks for the prefix
+    ui.add_head_html(early_script(say, base_of(client.request)))
 
     def over() -> None:
-        instead = "/" if desk.auth.allowed(visitor) else "/login"
-        background_tasks.create(_put_out(client, instead), name="put a page out")
+        background_tasks.create(_put_out(desk, visitor, client), name="put a page out")
 
     forget = desk.auth.on_revoked(visitor.session_id, over, rule.right)
     client.on_delete(lambda: forget())
     return say
 
 
-async def _put_out(client: Client, instead: str) -> None:
+async def _put_out(desk: Desk, visitor: Visitor, client: Client) -> None:
     """Send the browser to another page, then end this one here: its socket shall hear nothing more."""
-    client.open(instead)
+    if desk.auth.allowed(visitor):
+        client.open("/")
+    else:
+        lead_away(client, await desk.auth.why_ended(visitor), visitor.user.language)
     await asyncio.sleep(LEAVES_WITHIN_S)
     if client.id in Client.instances:
         client.delete()

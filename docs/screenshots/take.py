@@ -1,76 +1,37 @@
 """Takes every picture of docs/screenshots: the real server, the real pages, a real Chromium; a script plays the model.
 
     make screenshots
+    python -m docs.screenshots.take chat-streaming review    # only those whose names begin so
 
-A small organisation is written into a fresh database first, so that lists and charts have something to show. Each page
-is taken as a wide light one, dark, on a phone, and in Chinese.
+What there is to see is written by `house`, and the model's part is played by `stage`. Each page and state is taken as a
+wide light one, dark, on a phone, and in Chinese.
 """
 
 import asyncio
-import random
+import re
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
 from PIL import Image
-from playwright.sync_api import Browser, Page, StorageState
+from playwright.sync_api import Browser, BrowserContext, Page, StorageState
 
-from engine.sketch import Sketch
-from engine.spans import Span
-from engine.types import Exchange, Message, Sampling, Status, new_id
-from storage import Store
+from docs.screenshots.house import PASSWORD, PEOPLE, RATED, RUNNING, Furnished, furnish
+from docs.screenshots.stage import BROKEN, STAGE, STREAMED
 from tests.chromium import running_chromium
 from tests.server import API_KEY, RunningServer, running_server
-from ui.components.attachments import TextFile, split_files, with_files
-from ui.passwords import Passwords
 
 PICTURES = Path(__file__).parent
-PASSWORD = "a picture of a password"
 COLOURS = 128  # of a picture's palette
-RUNNING = 3  # requests at once
+WAITING = 3  # requests that may wait
 
-TALKS = [  # person, minutes ago, question, answer
-    ("lin", 3100, "把这句话改得更正式：东西坏了，快来修。", "设备出现故障，烦请尽快安排维修。谢谢。"),
-    ("ada", 2900, "What does HTTP 503 mean?", "The server cannot answer *at the moment*. It often says when to retry."),
-    ("lin", 1500, "会议纪要怎么写才清楚？", "先写**决定**，再写**谁在何时之前做什么**，最后写未决的问题。"),
-    (
-        "omar",
-        900,
-        "Draft a short out-of-office note.",
-        "I am away until Monday. For anything urgent, please write to the desk.",
-    ),
-    ("lin", 240, "用一句话解释什么是量化。", "量化是用更少的位数来表示模型的权重，让它占用更少的内存、运行得更快。"),
-    (
-        "ada",
-        12,
-        "How do I count the words of a file in Python?",
-        "Split the text at white space and count the pieces:\n\n```python\nfrom collections import Counter\n"
-        'from pathlib import Path\n\nwords = Path("notes.txt").read_text(encoding="utf-8").split()\n'
-        "for word, times in Counter(words).most_common(5):\n"
-        '    print(f"{times:>5}  {word}")\n```\n\n'
-        "- `split()` without arguments takes any run of white space as one gap.\n"
-        "- `Counter` is a dictionary that counts; `most_common` sorts it.\n\n"
-        "For a file that does not fit in memory, go through it line by line and `update` the counter.",
-    ),
-]
+WANTED = tuple(sys.argv[1:]) or ("",)  # how the names of the pictures begin that are taken
 
-
-MEASURED = with_files(
-    "How much do these readings vary?", [TextFile("readings.csv", "hour,value\n9,4.1\n10,3.9\n11,4.4\n12,4.0\n")]
-)
-ABOUT_IT = (  # an answer with a formula and a table
-    "Very little. Their spread is the **standard deviation**\n\n"
-    "$$\ns = \\sqrt{\\frac{1}{n-1} \\sum_{i=1}^{n} (x_i - \\bar{x})^2}\n$$\n\n"
-    "with $n = 4$ readings and their mean $\\bar{x} = 4.1$:\n\n"
-    "| hour | value | from the mean |\n|-----:|------:|--------------:|\n"
-    "| 9 | 4.1 | 0.0 |\n| 10 | 3.9 | −0.2 |\n| 11 | 4.4 | +0.3 |\n| 12 | 4.0 | −0.1 |\n\n"
-    "That makes $s \\approx 0.22$, or 5 % of the mean."
-)
-TALKS.append(("ada", 3, MEASURED, ABOUT_IT))
+Act = Callable[[Page], None]  # what somebody does before the picture is taken
 
 
 @dataclass(frozen=True)
@@ -84,97 +45,14 @@ class Look:
     dark: bool = False
 
 
-LOOKS = (
-    Look("light"),
-    Look("dark", dark=True),
-    Look("phone", width=390, height=780),
-    Look("chinese", language="zh-CN"),
-)
-
-
-async def furnish(data_dir: Path) -> list[str]:
-    """Write people and their conversations into a fresh database; return the ids of the conversations."""
-    store, passwords = Store(f"sqlite:///{data_dir / 'qdesk.db'}"), Passwords()
-    store.open()
-    people = {}
-    for name, role in (("ada", "admin"), ("lin", "staff"), ("omar", "reviewer")):
-        user = await store.users.create(name, await passwords.hash(PASSWORD), role)  # type: ignore[arg-type]  # one of the roles
-        assert user
-        people[name] = user.id
-    conversations = []
-    for person, minutes, question, answer in TALKS:
-        conversation = await store.conversations.create(people[person], title=split_files(question)[0])
-        exchange = _exchange(people[person], conversation.id, minutes, question, answer)
-        await store.exchanges.record(exchange)
-        await store.conversations.set_head(conversation.id, people[person], exchange.id)
-        conversations.append(conversation.id)
-    for span in _a_day():
-        await store.samples.add(span)
-    passwords.close()
-    store.close()
-    return conversations
-
-
-def _a_day() -> Iterator[Span]:
-    """A made-up day with a busy noon, five minutes a piece, so that the charts have something to show."""
-    draw, now = random.Random(1), datetime.now(UTC)
-    for minutes in range(24 * 60, 0, -5):
-        at = now - timedelta(minutes=minutes)
-        busy = max(0.0, 1 - abs(at.hour + at.minute / 60 - 12) / 7)
-        answers = round(45 * busy * draw.random())
-        first, gaps, queue = Sketch(), Sketch(), Sketch()
-        for _ in range(answers):
-            first.add(0.3 + draw.expovariate(4 / (0.2 + busy)))
-            gaps.add(0.03 + draw.expovariate(90), times=60)
-            queue.add(draw.expovariate(5 / (0.02 + busy**3)))
-        yield Span(
-            at=at,
-            seconds=300,
-            running=RUNNING * busy * draw.uniform(0.7, 1),
-            waiting=max(0.0, 5 * busy - 3.5) * draw.random(),
-            tokens=answers * 160,
-            ended={"done": answers},
-            refused={"queue_full": round(6 * draw.random())} if busy > 0.93 else {},
-            ttft=first,
-            gaps=gaps,
-            queue=queue,
-            cpu=0.05 + 0.8 * busy * draw.uniform(0.8, 1),
-            memory=round((5.8 + 0.4 * busy) * 2**30),
-        )
-
-
-def _exchange(person: str, conversation_id: str, minutes: int, question: str, answer: str) -> Exchange:
-    asked = datetime.now(UTC) - timedelta(minutes=minutes)
-    tokens = max(8, len(answer) // 3)
-    return Exchange(
-        id=new_id(),
-        person=person,
-        source="page",
-        conversation_id=conversation_id,
-        parent_id=None,
-        messages=(Message("user", question),),
-        answer=answer,
-        status=Status.DONE,
-        finish_reason="stop",
-        error=None,
-        model="Qwen2-7B-Instruct",
-        quantization="nf4",
-        sampling=Sampling(),
-        prompt_tokens=24 + len(question) // 3,
-        cached_tokens=16,
-        completion_tokens=tokens,
-        queue_depth=minutes % 4,
-        queued_at=asked,
-        started_at=asked + timedelta(seconds=0.1 * (minutes % 7)),
-        first_token_at=asked + timedelta(seconds=0.1 * (minutes % 7) + 0.3),
-        finished_at=asked + timedelta(seconds=1 + tokens / 40),
-    )
+PHONE = Look("phone", width=390, height=780)
+LOOKS = (Look("light"), Look("dark", dark=True), PHONE, Look("chinese", language="zh-CN"))
 
 
 @contextmanager
 def crowd(server: RunningServer, size: int) -> Iterator[None]:
     """So many programs that ask for a long answer at once, until the block ends."""
-    question = {"model": "scripted", "messages": [{"role": "user", "content": "long"}], "stream": True}
+    question = {"messages": [{"role": "user", "content": "long"}], "stream": True}
     key = {"Authorization": f"Bearer {API_KEY}"}
     with ExitStack() as answers, httpx.Client(base_url=server.url, headers=key, timeout=60) as programs:
         for _ in range(size):
@@ -189,37 +67,57 @@ class Photographer:
         self._browser, self._server = browser, server
         self._cookies: dict[str, StorageState] = {}
 
-    def sign_in(self, person: str) -> None:
-        with self._browser.new_context(base_url=self._server.url) as context:
+    @contextmanager
+    def comes(self, person: str, look: Look = LOOKS[0]) -> Iterator[BrowserContext]:
+        """A browser of this person, who is signed in if they were when they came last."""
+        with self._browser.new_context(
+            viewport={"width": look.width, "height": look.height},
+            locale=look.language,
+            timezone_id="UTC",
+            color_scheme="dark" if look.dark else "light",
+            reduced_motion="reduce",
+            base_url=self._server.url,
+            storage_state=self._cookies.get(person),
+        ) as context:
+            yield context
+
+    def send(self, person: str, path: str, fields: dict[str, str]) -> None:
+        """Fill in a plain form by the names of its fields; whom that makes of the browser is kept for the pictures."""
+        with self.comes(person) as context:
             page = context.new_page()
-            page.goto("/login")
-            page.fill("input[name=name]", person)
-            page.fill("input[name=password]", PASSWORD)
+            page.goto(path)
+            for name, value in fields.items():
+                page.fill(f"input[name={name}]", value)
             page.click("button[type=submit]")
-            page.wait_for_url("**/")
+            page.wait_for_url(lambda url: path not in url)
             self._cookies[person] = context.storage_state()
 
-    def take(self, name: str, path: str, person: str = "", *, shows: str = "", ask: str = "") -> None:
-        """One picture a look of this page, once `shows` (a CSS selector) is there and `ask` is asked."""
-        for look in LOOKS:
-            with self._browser.new_context(
-                viewport={"width": look.width, "height": look.height},
-                locale=look.language,
-                timezone_id="UTC",
-                color_scheme="dark" if look.dark else "light",
-                reduced_motion="reduce",
-                base_url=self._server.url,
-                storage_state=self._cookies.get(person),
-            ) as context:
+    def take(
+        self, name: str, path: str, person: str = "", *, shows: str = "", act: Act | None = None, of: Look | None = None
+    ) -> None:
+        """A picture in each look, or that `of` one, when `act` is done and `shows` (a CSS selector) is there."""
+        if not name.startswith(WANTED):
+            return
+        for look in [of] if of else LOOKS:
+            with self.comes(person, look) as context:
                 page = context.new_page()
                 page.goto(path)
-                if ask:
-                    page.fill("textarea", ask)
-                    page.press("textarea", "Enter")
+                if act:
+                    act(page)
                 if shows:
                     page.wait_for_selector(shows)
                 page.wait_for_load_state("networkidle")
                 _save(page, PICTURES / f"{name}-{look.name}.png")
+                self._clear_away(page, begun=path == "/")
+
+    def _clear_away(self, page: Page, *, begun: bool) -> None:
+        """Leave no answer running, nothing in the line, and no conversation that was `begun` for the picture."""
+        stop = page.locator(".send-button.stop")
+        if stop.is_visible():
+            stop.click()
+            page.wait_for_selector(".send-button:not(.stop)")
+        if begun and (own := re.search(r"/c/(\w+)$", page.url)):
+            self._server.change("update conversations set deleted_at = updated_at where id = ?", own[1])
 
 
 def _save(page: Page, path: Path) -> None:
@@ -230,34 +128,126 @@ def _save(page: Page, path: Path) -> None:
     print(f"{path.name}  {path.stat().st_size / 1024:.0f} kB")
 
 
-def take_all(browser: Browser, server: RunningServer, conversations: list[str]) -> None:
-    camera = Photographer(browser, server)
-    for person in ("ada", "lin", "omar"):
-        camera.sign_in(person)
+# --- what people do; by selectors, since the words differ from look to look ---
+
+
+def ask(question: str) -> Act:
+    def act(page: Page) -> None:
+        page.fill("textarea", question)
+        page.press("textarea", "Enter")
+
+    return act
+
+
+def write(text: str) -> Act:
+    return lambda page: page.fill("textarea", text)
+
+
+def click(selector: str) -> Act:
+    return lambda page: page.click(selector)
+
+
+def open_list(page: Page) -> None:
+    """On a phone the list of conversations is a drawer."""
+    if page.is_visible(".drawer-button"):
+        page.click(".drawer-button")
+
+
+def search(text: str) -> Act:
+    def act(page: Page) -> None:
+        open_list(page)
+        page.fill(".sidebar-search", text)
+
+    return act
+
+
+def show_keys(page: Page) -> None:
+    page.wait_for_selector(".composer")
+    page.evaluate("window.dispatchEvent(new CustomEvent('qdesk:shortcuts'))")
+
+
+# --- the pictures ---
+
+
+def take_chat(camera: Photographer, server: RunningServer, made: Furnished) -> None:
     camera.take("login", "/login")
+    camera.take("login-ended", "/login?ended=signed-out")
     camera.take("chat-empty", "/", "lin", shows="textarea")
-    camera.take("chat", f"/c/{conversations[-2]}", "ada", shows="pre code")
-    camera.take("chat-formula", f"/c/{conversations[-1]}", "ada", shows="math")
+    code, formula = (f"/c/{id}" for id in made.conversations[-2:])
+    camera.take("chat", code, "ada", shows="pre code")
+    camera.take("chat-formula", formula, "ada", shows="math")
+    camera.take("chat-edit", code, "ada", shows=".question-edit", act=click(".edit-question"))
+    camera.take("chat-settings", code, "ada", shows="dialog[open]", act=click(".settings-button"))
+    camera.take("chat-keys", "/", "lin", shows="dialog[open]", act=show_keys)
+    camera.take("chat-templates", "/", "lin", shows="#template-list li", act=write("/"))
+    camera.take("chat-search", "/", "lin", shows=".sidebar-list mark", act=search("量化"))
+    camera.take("chat-drawer", code, "ada", shows=".sidebar-wrap.open .drawer-close", act=open_list, of=PHONE)
+    half = ".answer-text:has-text('if line in seen')"
+    camera.take("chat-streaming", "/", "lin", shows=half, act=ask(STREAMED))
+    camera.take("chat-failed", "/", "lin", shows=".note-bad", act=ask(BROKEN))
+    with crowd(server, RUNNING + 2):
+        camera.take("chat-waiting", "/", "lin", shows=".ticket", act=ask("会议纪要怎么写才清楚？"))
+    with crowd(server, RUNNING + WAITING):
+        camera.take("chat-full", "/", "lin", shows=".waiting-bar", act=ask("会议纪要怎么写才清楚？"))
+
+
+def take_others(camera: Photographer, server: RunningServer, made: Furnished) -> None:
     camera.take("account", "/account", "ada")
     camera.take("review", "/review", "omar", shows=".inbox-row")
+    camera.take("review-opened", f"/review?open={made.exchanges[RATED]}", "omar", shows=".work-bar")
+    camera.take("review-retention", "/review/retention", "ada")
+    camera.take("admin-audit", "/admin/audit", "ada", shows="td")
+    camera.take("admin-model", "/admin/model", "ada", shows="td")
     with crowd(server, RUNNING + 2):
-        camera.take("chat-waiting", "/", "lin", shows=".ticket", ask="会议纪要怎么写才清楚？")
         camera.take("admin", "/admin", "ada")
         camera.take("admin-steer", "/admin/steer", "ada")
         camera.take("admin-people", "/admin/people", "ada")
         camera.take("admin-history", "/admin/history?range=day", "ada", shows=".timeline:not(.busy) path.stack")
+    camera.take("invite", invitation(camera))
+
+
+def invitation(camera: Photographer) -> str:
+    """The address of a new invitation."""
+    with camera.comes("ada") as context:
+        page = context.new_page()
+        page.goto("/admin/people")
+        page.get_by_role("button", name="Invite by link").click()
+        link = page.locator(".fresh .key").inner_text()
+    return "/invite?" + link.partition("?")[2]
+
+
+def take_first_steps(browser: Browser) -> None:
+    """A server without accounts, whose administrators have a second step."""
+    with running_server(program=STAGE, admin_password="", require_totp="admin") as server:
+        camera = Photographer(browser, server)
+        link = re.search(r"/setup\?token=\S+", server.output())
+        assert link
+        camera.take("setup", link[0])
+        camera.send("first", link[0], {"name": "ada", "password": PASSWORD, "again": PASSWORD})
+        camera.take("second-step", "/login/second-step", "first", shows=".qr")
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         data_dir = Path(folder) / "data"
         data_dir.mkdir()
-        conversations = asyncio.run(furnish(data_dir))
+        made = asyncio.run(furnish(data_dir))
         with (
             running_chromium() as browser,
-            running_server(data_dir, max_concurrent_requests=RUNNING, max_requests_per_user=9) as server,
+            running_server(
+                data_dir,
+                program=STAGE,
+                max_concurrent_requests=RUNNING,
+                max_waiting_requests=WAITING,
+                max_requests_per_user=20,
+            ) as server,
         ):
-            take_all(browser, server, conversations)
+            camera = Photographer(browser, server)
+            for person in PEOPLE:
+                camera.send(person, "/login", {"name": person, "password": PASSWORD})
+            take_chat(camera, server, made)
+            take_others(camera, server, made)
+            take_first_steps(browser)
 
 
 if __name__ == "__main__":

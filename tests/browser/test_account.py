@@ -112,7 +112,7 @@ def test_a_session_is_ended_from_another_and_then_all_of_them(server: RunningSer
         expect(row).to_have_count(0)
         assert tablet.get("/account").status_code == 303
     page.get_by_role("button", name="Sign out everywhere").click()
-    expect(page).to_have_url(server.url + "/login")
+    expect(page).to_have_url(server.url + "/login?ended=signed-out&next=%2Faccount")
 
 
 def test_language_and_theme_are_kept_with_the_account(server: RunningServer, visit: Visit) -> None:
@@ -120,6 +120,13 @@ def test_language_and_theme_are_kept_with_the_account(server: RunningServer, vis
     page.get_by_label("Theme").click()
     page.get_by_role("option", name="Dark").click()
     expect(page.locator("body.body--dark")).to_be_visible()
+    page.emulate_media(color_scheme="dark")
+    for theme, looks in (("Light", "light"), ("As the system", "dark")):
+        page.get_by_label("Theme").click()
+        page.get_by_role("option", name=theme).click()
+        expect(page.locator(f"body.body--{looks}")).to_be_visible()
+    page.emulate_media(color_scheme="light")
+    expect(page.locator("body.body--light")).to_be_visible()
     page.get_by_label("Language").click()
     page.get_by_role("option", name="中文").click()
     expect(page.get_by_role("heading", name="API 密钥")).to_be_visible()

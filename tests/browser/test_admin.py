@@ -128,11 +128,11 @@ def test_a_new_account_signs_in_and_a_disabled_one_is_out_at_once(office: Runnin
     watching = visit(office, "/admin")
     expect(row(watching, "<i>dora</i>")).to_contain_text("answering")
     button(admin, "Disable: <i>dora</i>").click()
-    expect(dora).to_have_url(office.url + "/login")
+    expect(dora).to_have_url(re.compile("/login.ended=disabled&next=%2Fc%2F"))
     expect(watching.get_by_text("Nothing is running or waiting.")).to_be_visible()
     expect(row(admin, "<i>dora</i>")).to_contain_text("disabled")
     dora.goto(office.url)
-    expect(dora).to_have_url(office.url + "/login")
+    expect(dora).to_have_url(office.url + "/login?ended=signed-out")
 
     button(admin, "Enable: <i>dora</i>").click()
     expect(row(admin, "<i>dora</i>")).to_contain_text("active")
@@ -152,7 +152,7 @@ def test_a_role_and_a_password_are_changed(office: RunningServer, visit: Visit) 
     button(admin, "New password: eve").click()
     admin.get_by_role("dialog").get_by_label("New password").fill("another password")
     button(admin, "Set the password").click()
-    expect(eve).to_have_url(office.url + "/login")
+    expect(eve).to_have_url(office.url + "/login?ended=signed-out&next=%2Faccount")
     with office.sign_in("eve", "another password") as browser:
         assert browser.get("/account").status_code == 200
     assert audit(office, "user.role") == [("admin", "eve")] * 2

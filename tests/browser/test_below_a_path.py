@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from websockets.sync.client import connect
 
+from tests.browser.barriers import passes_in_the_dark_on_a_phone_too
 from tests.nginx import nginx, site_of
 from tests.server import PASSWORD, RunningServer, bearer, free_port, running_server
 
@@ -121,12 +122,17 @@ def test_the_api_and_its_streams_are_below_the_path(below: tuple[RunningServer, 
     assert said == "You said: hello"
 
 
-def test_the_set_up_link_and_its_form_are_below_the_path(tmp_path: Path) -> None:
+def test_the_set_up_link_and_its_form_are_below_the_path(tmp_path: Path, chromium: Browser) -> None:
     with running_server(tmp_path, admin_password="", public_url=f"http://127.0.0.1:1{PATH}") as server:
         link = re.search(rf"http://127.0.0.1:1{PATH}(/setup\?token=\S+)", server.output())
         assert link
         page = httpx.get(f"{server.url}{PATH}{link[1]}")  # from a proxy that leaves the path as it is
         assert page.status_code == 200
         assert f'action="{PATH}/setup"' in page.text
+        with chromium.new_context(locale="en-GB") as context:
+            first = context.new_page()
+            first.goto(f"{server.url}{PATH}{link[1]}")
+            expect(first.get_by_label("Password again")).to_be_visible()
+            passes_in_the_dark_on_a_phone_too(first)
         assert httpx.get(server.url + "/admin").headers["location"] == f"{PATH}/login?next=/admin"  # one that does not
         assert f'href="{PATH}/login"' in httpx.get(server.url + "/invite?token=none").text

@@ -1,5 +1,6 @@
 """The chat page in a real browser: a conversation from the first question on, and what can happen on the way."""
 
+import json
 import re
 
 import pytest
@@ -231,11 +232,19 @@ def test_copies_the_markdown_of_an_answer_and_the_text_of_code(server: RunningSe
     page.get_by_role("button", name="Copy this code").click()
     page.wait_for_function("async () => await navigator.clipboard.readText() === 'print(1)\\n'")
 
+    expect(page.locator(".code-bar span")).to_have_text("python")
+    wrap = page.get_by_role("button", name="Wrap the lines of this code")
+    lines = page.locator(".code-frame code")
+    for pressed, space in (("false", "pre"), ("true", "pre-wrap"), ("false", "pre")):
+        expect(wrap).to_have_attribute("aria-pressed", pressed)
+        expect(lines).to_have_css("white-space", space)
+        wrap.click()
+
 
 def test_figures_of_an_answer_on_demand(server: RunningServer, visit: Visit) -> None:
     page = visit(server)
     ask(page, "How fast are you, and who are you?")
-    page.get_by_text("Details").click()
+    page.get_by_role("button", name="Details").click()
     for name in ("Waited", "First token after", "Tokens", "Tokens per second", "Model"):
         expect(page.locator("dt", has_text=re.compile(f"^{name}$"))).to_be_visible()
 
@@ -292,6 +301,10 @@ def test_settings_of_a_conversation_reach_the_next_question(server: RunningServe
     ask(page, "one two three four five")
     expect(answer(page)).to_have_text("You said: one two")
     expect(note(page)).to_contain_text("The answer reached its greatest length.")
+    asked = "select messages, sampling from exchanges where prompt = 'one two three four five'"
+    messages, sampling = map(json.loads, server.rows(asked)[0])
+    assert messages[0] == {"role": "system", "content": "Be brief."}
+    assert (sampling["temperature"], sampling["max_tokens"]) == (0, 4)
     page.reload()
     page.get_by_role("button", name="Settings of this conversation").click()
     expect(page.get_by_label("System prompt")).to_have_value("Be brief.")

@@ -48,12 +48,13 @@ def test_signing_out_in_another_tab_ends_the_answer_which_goes_on_later(office: 
     other.locator(".own-button").click()
     other.get_by_role("button", name="Sign out").click()
     expect(page).to_have_url(re.compile("/login"))
+    expect(page.get_by_role("status")).to_have_text("You have been signed out. Sign in to go on.")
+    expect(other).to_have_url(office.url + "/login")  # where Sign out was pressed nothing needs to be said
     eventually(
         lambda: office.rows("select status from exchanges where prompt like '%signed out'") == [("disconnected",)]
     )
     sign_in(page, "ada")
-    expect(page.get_by_label("Write a message")).to_be_visible()
-    page.goto(address)
+    expect(page).to_have_url(address)
     expect(note(page)).to_contain_text("The answer ended because no page showed it any more.")
     kept = len(answer(page).inner_text().split())
     page.get_by_role("button", name="Continue").click()
@@ -68,15 +69,15 @@ def test_an_administrator_disables_the_person_and_nothing_is_lost(office: Runnin
     address = page.url
     admin = visit(office, "/admin/people")
     admin.get_by_role("button", name="Disable: bob").click()
-    expect(page).to_have_url(office.url + "/login")
+    expect(page).to_have_url(re.compile("/login"))
+    expect(page.get_by_role("status")).to_have_text("Your account has been disabled. Please ask an administrator.")
     eventually(lambda: office.rows("select status from exchanges where prompt like '%disabled'") != [("running",)])
     sign_in(page, "bob")
     expect(page.get_by_role("alert")).to_be_visible()
     admin.get_by_role("button", name="Enable: bob").click()
     expect(admin.get_by_role("button", name="Disable: bob")).to_be_visible()
     sign_in(page, "bob")
-    expect(page.get_by_label("Write a message")).to_be_visible()
-    page.goto(address)
+    expect(page).to_have_url(address)
     expect(answer(page)).to_contain_text("word3")
     expect(page.get_by_role("button", name="Continue")).to_be_visible()
 

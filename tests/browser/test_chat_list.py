@@ -91,6 +91,15 @@ def test_deleting_can_be_undone(server: RunningServer, visit: Visit) -> None:
     expect(page).to_have_url(address)
     expect(page.locator(".turn")).to_have_count(1)
 
+    page.clock.install()
+    act(page, "To be deleted by mistake", "Delete")
+    undo = page.get_by_role("button", name="Undo")
+    expect(undo).to_be_visible()
+    page.clock.fast_forward(8_000)
+    expect(undo).to_be_visible()
+    page.clock.fast_forward(2_000)
+    expect(undo).not_to_be_visible()
+
 
 def test_deleting_a_conversation_ends_its_running_answer(server: RunningServer, visit: Visit) -> None:
     page = visit(server)

@@ -1,5 +1,6 @@
 """A conversation as a tree in a real browser: edit, versions, continue, delete with undo, branch into a new chat."""
 
+import json
 import re
 
 import pytest
@@ -138,12 +139,12 @@ def test_regenerates_with_other_settings(server: RunningServer, visit: Visit) ->
     ask(page, "one two three four")
     more(page, 0, "Regenerate with other settings")
     page.get_by_label("Longest answer").fill("3")
+    page.get_by_label("Temperature").fill("0.3")
     page.get_by_role("button", name="Save and regenerate").click()
     expect(answer(page)).to_have_text("You said: one")
     expect(page.get_by_text("2/2")).to_be_visible()
-    assert [row[0] for row in server.rows("select sampling from exchanges order by number")][-1].find(
-        '"max_tokens": 3'
-    ) > 0
+    newest = json.loads(server.rows("select sampling from exchanges order by number desc limit 1")[0][0])
+    assert (newest["max_tokens"], newest["temperature"]) == (3, 0.3)
 
 
 @pytest.mark.parametrize("tabs", [1, 2])

@@ -61,7 +61,28 @@ def test_a_file_that_is_no_text_or_too_large_is_refused_by_name(server: RunningS
     expect(page.get_by_role("alert")).to_contain_text("picture.png is no text file")
     attach(page, ("log.txt", b"x" * 600_000))
     expect(page.get_by_role("alert")).to_contain_text("log.txt is too large: a file may have 500 kB.")
+    attach(page, ("log.txt", b"x" * 400_000))
+    expect(page.get_by_role("alert")).to_contain_text("log.txt has 400,000 characters; a message may have 250,000.")
     expect(page.locator(".file-chip")).to_have_count(0)
+
+
+def test_files_are_dropped_on_the_box_as_many_as_a_message_may_have(server: RunningServer, visit: Visit) -> None:
+    page = visit(server)
+    page.evaluate(
+        """() => {
+            const dataTransfer = new DataTransfer();
+            dataTransfer.items.add(new File(['{"a": 1}'], "data.json"));
+            for (let i = 1; i < 9; i++) dataTransfer.items.add(new File(["text " + i], i + ".txt"));
+            const drop = new DragEvent("drop", {dataTransfer, bubbles: true, cancelable: true});
+            document.querySelector(".composer").dispatchEvent(drop);
+        }"""
+    )
+    expect(page.get_by_role("alert")).to_contain_text("A message may have 8 files.")
+    expect(page.locator(".file-chip")).to_have_text(["data.json", *(f"{i}.txt" for i in range(1, 8))])
+    page.get_by_role("button", name="Send").click()
+    expect(page.locator(".question summary")).to_have_count(8)
+    prompt = server.rows("select prompt from exchanges where prompt like 'File: data.json%'")[0][0]
+    assert prompt.startswith('File: data.json\n```json\n{"a": 1}\n```\n\nFile: 1.txt\n```\ntext 1\n```')
 
 
 def test_tokens_are_counted_while_one_writes_and_too_many_are_told_before_sending(
@@ -121,6 +142,8 @@ def test_each_conversation_keeps_its_own_draft(server: RunningServer, visit: Vis
     box(page).press("Enter")
     expect(answer(page)).to_have_text("You said: Draft elsewhere")
     box(page).fill("for this one")
+    page.reload()
+    expect(box(page)).to_have_value("for this one")
     page.get_by_role("link", name="New chat").click()
     expect(page).to_have_url(server.url + "/")  # the box is emptied before there is something to go back from
     expect(box(page)).to_have_value("")
@@ -199,3 +222,45 @@ def test_no_key_of_an_input_method_does_anything_else(server: RunningServer, vis
     devtools.send("Input.insertText", {"text": "你"})
     expect(box(page)).to_have_value("你")
     expect(page.locator(".turn")).to_have_count(0)
+
+
+def compose(page: Page) -> None:
+    """Write a word with an input method, whose own keys choose it."""
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("Input.imeSetComposition", {"text": "ni hao", "selectionStart": 6, "selectionEnd": 6})
+    for key in ("ArrowDown", "Escape", "Enter"):
+        pressed = {"type": "rawKeyDown", "key": key, "code": key, "windowsVirtualKeyCode": 229}
+        devtools.send("Input.dispatchKeyEvent", pressed)
+    devtools.send("Input.insertText", {"text": "你好"})
+
+
+def test_an_input_method_has_its_keys_to_itself_in_the_other_fields(server: RunningServer, visit: Visit) -> None:
+    page = visit(server)
+    box(page).fill("as it was ")
+    box(page).press("Enter")
+    expect(page.locator(".turn")).to_have_attribute("data-status", "done")
+    box(page).press("ArrowUp")
+    edited = page.get_by_label("Edit your message")
+    expect(edited).to_be_focused()
+    compose(page)
+    expect(edited).to_have_value("as it was 你好")
+    expect(page.locator(".turn")).to_have_count(1)
+    page.keyboard.press("Escape")
+
+    search = page.get_by_label("Search")
+    search.focus()
+    compose(page)
+    expect(search).to_have_value("你好")
+    expect(search).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(search).to_have_value("")
+
+    page.get_by_role("button", name="Options: as it was").first.focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("menuitem", name="Rename").click()
+    renamed = page.get_by_label("Rename", exact=True)
+    expect(renamed).to_be_focused()
+    compose(page)
+    expect(renamed).to_have_value("你好")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="你好")).to_be_visible()

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.barriers import barriers
+from tests.browser.barriers import PHONE, passes, passes_in_the_dark_on_a_phone_too
 from tests.browser.conftest import Visit
 from tests.server import SLOW_START, RunningServer, eventually, running_server
 
@@ -36,7 +36,7 @@ def test_while_the_model_loads_one_sees_how_far_it_is_and_may_write_already(visi
         banner = page.locator(".banner")
         expect(banner).to_contain_text("The model is loading. You can write already; it answers when it is ready.")
         expect(banner.get_by_role("progressbar")).to_have_js_property("position", 0.3)
-        assert barriers(page) == []
+        passes_in_the_dark_on_a_phone_too(page)
         state = admin.locator(".state")
         expect(state).to_contain_text("The model is loading (downloading).")
         ask(page, "too early")
@@ -59,8 +59,11 @@ def test_why_a_model_could_not_be_loaded_is_on_every_page(visit: Visit) -> None:
         server.process.send_signal(signal.SIGUSR2)
         sentence = "The model cannot answer at present: There is no model in this folder."
         expect(page.locator(".banner-bad")).to_have_text(sentence)
-        assert barriers(page) == []
+        passes_in_the_dark_on_a_phone_too(page)
         expect(admin.get_by_text("There is no model in this folder.")).to_be_visible()
+        chinese = visit(server, locale="zh-CN", color_scheme="dark", viewport=PHONE)
+        expect(chinese.locator(".banner-bad")).to_contain_text("模型暂时无法回答")
+        passes(chinese)
         ask(page, "anybody there?")
         expect(page.get_by_role("alert")).to_contain_text("The model cannot answer at present. Please tell")
         expect(page.get_by_label("Write a message")).to_have_value("anybody there?")

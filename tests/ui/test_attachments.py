@@ -30,11 +30,23 @@ def test_chinese_text_is_read_from_the_encodings_that_people_have(encoding: str)
         (b"caf\xe9 \xff", "no text file"),
         (b" \n\t", "is empty"),
         (b"x" * (LARGEST_FILE + 1), "too large: a file may have 500 kB"),
+        (b"x" * 400_000, "has 400,000 characters; a message may have 250,000"),
     ],
 )
 def test_what_is_no_text_or_too_much_is_refused_by_name(raw: bytes, why: str) -> None:
     with pytest.raises(InvalidRequest, match=f"notes.txt.*{why}"):
         read(raw)
+
+
+def test_chinese_characters_count_once_each() -> None:
+    """A file of 450 kB that fits: three bytes a character."""
+    assert len(read("字".encode() * 150_000).text) == 150_000
+
+
+@pytest.mark.parametrize("name", ["a.json", "b.csv", "c.md", "d.py"])
+def test_the_block_of_a_file_is_in_its_language(name: str) -> None:
+    prompt = with_files("", [read(b'{"a": 1}\n', name)])
+    assert prompt == f'File: {name}\n```{name[2:]}\n{{"a": 1}}\n```'
 
 
 def test_what_is_no_base64_is_refused() -> None:

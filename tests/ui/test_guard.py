@@ -24,6 +24,19 @@ def test_everything_else_leads_to_the_login_page(server: RunningServer, path: st
     assert answer.headers["location"].startswith("/login")
 
 
+def test_whoever_was_signed_in_is_told_that_they_are_no_more(server: RunningServer) -> None:
+    """A laptop that wakes up after its session has ended, say. The word in the address may be anybody's."""
+    with httpx.Client(base_url=server.url, cookies={"qdesk_session": "over"}) as late:
+        away = late.get("/c/1?x=2")
+        assert away.headers["location"] == "/login?ended=signed-out&next=/c/1%3Fx%3D2"
+        assert "You have been signed out." in late.get(away.headers["location"]).text
+        assert "Your account has been disabled." in late.get("/login?ended=disabled").text
+        assert 'lang="zh-CN"' in (chinese := late.get("/login?ended=disabled&lang=zh").text)
+        assert "您的账户已被停用" in chinese
+        for plain in (late.get("/login"), late.get("/login?ended=<b>")):
+            assert 'class="notice' not in plain.text
+
+
 def test_nicegui_socket_needs_a_session(server: RunningServer) -> None:
     assert httpx.get(server.url + "/_nicegui_ws/socket.io/?EIO=4&transport=polling").status_code == 403
 

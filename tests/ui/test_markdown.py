@@ -50,6 +50,33 @@ def test_links_open_elsewhere_and_tell_nothing() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "address", "shown"),
+    [
+        ("see https://example.org/a_b.", "https://example.org/a_b", "https://example.org/a_b"),
+        ("(www.example.org/x)", "http://www.example.org/x", "www.example.org/x"),
+        ("请看www.example.org。", "http://www.example.org", "www.example.org"),
+        ("write to desk@example.org!", "mailto:desk@example.org", "desk@example.org"),
+        ("[the desk][1]\n\n[1]: https://example.org/1", "https://example.org/1", "https://example.org/1"),
+    ],
+)
+def test_bare_addresses_are_links(text: str, address: str, shown: str) -> None:
+    html = render(text)
+    assert f'<a href="{address}" target="_blank" rel="noopener noreferrer nofollow">{shown}</a>' in html
+    assert html.count("<a ") == 1
+
+
+@pytest.mark.parametrize("text", ["www. and www.x", "a@b", "me@", "xwww.example.org", "http://", "`www.example.org`"])
+def test_what_is_no_address_is_no_link(text: str) -> None:
+    assert "<a " not in render(text)
+
+
+def test_task_lists_show_their_boxes() -> None:
+    assert render("- [ ] open\n- [x] done\n- plain [x] text\n") == (
+        '<ul>\n<li class="task">☐ open</li>\n<li class="task">☑ done</li>\n<li>plain [x] text</li>\n</ul>\n'
+    )
+
+
 def test_images_are_links_and_load_nothing() -> None:
     html = render("![a chart](https://example.org/x.png)")
     assert "<img" not in html
@@ -173,7 +200,7 @@ def test_no_text_makes_anything_else(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "bomb", ["[", "![[", "*a ", "**a *b ", "`a``b", "> ", "_a __", "<a ", "~~a", "&a", "[a](", "- ", "|"]
+    "bomb", ["[", "![[", "*a ", "**a *b ", "`a``b", "> ", "_a __", "<a ", "~~a", "&a", "[a](", "- ", "|", "a@", "www.a"]
 )
 def test_a_bomb_is_shown_as_plain_text(bomb: str) -> None:
     html = render(bomb * (50_000 // len(bomb)))
@@ -212,6 +239,7 @@ BLOCKS = [
     "- item\n\n  $$\n  x\n  $$\n- next",
     "> $$\n> x\nlazy",
     "- [ ] see https://example.org/a_b",
+    "www.example.org and desk@example.org",
 ]
 
 texts = st.lists(

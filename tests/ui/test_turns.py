@@ -238,6 +238,7 @@ def test_settings_are_read_and_bad_ones_refused() -> None:
     chosen = read_choice(fields, SAY)
     assert chosen.system_prompt == "Be brief."
     assert chosen.sampling == Sampling(temperature=0, top_p=0.5)
+    assert read_choice({"temperature": 0, "max_tokens": None}, SAY).sampling == Sampling(temperature=0)
     assert read_choice({}, SAY).sampling is None
     for name, value in [("temperature", "9"), ("top_p", "0"), ("max_tokens", "1.5"), ("temperature", "nan")]:
         with pytest.raises(InvalidRequest, match="Temperature goes from 0 to 2"):

@@ -8,8 +8,8 @@ from loguru import logger
 
 from engine.errors import EngineError, InvalidRequest
 from engine.types import ChatRequest, Exchange, Sampling
-from ui.components.attachments import question_of
-from ui.components.composer import LONGEST_MESSAGE, Composer
+from ui.components.attachments import LONGEST_MESSAGE, question_of
+from ui.components.composer import Composer
 from ui.components.hub import Hub
 from ui.components.preferences import Chosen
 from ui.components.prompt import messages_for

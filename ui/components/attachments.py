@@ -15,6 +15,7 @@ from typing import Any
 from engine.errors import InvalidRequest
 from ui.i18n import Language
 
+LONGEST_MESSAGE = 250_000  # characters with the files; the socket drops messages over a million bytes without a word
 LARGEST_FILE = 500_000  # bytes; as base64 it must stay under the million bytes that the socket lets through
 MOST_FILES = 8
 LONGEST_NAME = 100
@@ -45,6 +46,12 @@ def read_file(name: object, data: object, say: Language) -> TextFile:
     text = _decoded(raw)
     if text is None:
         raise InvalidRequest(say("{name} is no text file that can be read here. Text should be UTF-8.", name=name))
+    if len(text) > LONGEST_MESSAGE:
+        length, limit = say.number(len(text)), say.number(LONGEST_MESSAGE)
+        sentence = say(
+            "{name} has {length} characters; a message may have {limit}.", name=name, length=length, limit=limit
+        )
+        raise InvalidRequest(sentence)
     if not text.strip():
         raise InvalidRequest(say("{name} is empty.", name=name))
     return TextFile(name, text)

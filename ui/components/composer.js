@@ -166,9 +166,8 @@ export default {
       this.$nextTick(() => this.$refs.box.focus());
     },
     onKey(event) {
-      if (event.key === "ArrowUp" && !this.text && !event.isComposing && shortcutsOn()) return this.takeBack(event);
+      if (event.key === "ArrowUp" && !this.text && shortcutsOn()) return this.takeBack(event);
       if (event.key !== "Enter" || event.shiftKey || this.touch) return;
-      if (event.isComposing || event.keyCode === 229) return; // the Enter belongs to the input method
       event.preventDefault();
       if (!event.repeat) this.send();
     },

@@ -2,11 +2,9 @@
 
 from nicegui.element import Element
 
-from ui.components.attachments import LARGEST_FILE, MOST_FILES, split_files
+from ui.components.attachments import LARGEST_FILE, LONGEST_MESSAGE, MOST_FILES, split_files
 from ui.components.refusals import WaitsFor
 from ui.i18n import Language
-
-LONGEST_MESSAGE = 250_000  # characters; the socket drops messages over a million bytes without a word
 
 
 class Composer(Element, component="composer.js"):

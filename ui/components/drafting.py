@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from engine.errors import EngineError, InvalidRequest
-from ui.components.attachments import question_of, read_file
-from ui.components.composer import LONGEST_MESSAGE, Composer
+from ui.components.attachments import LONGEST_MESSAGE, question_of, read_file
+from ui.components.composer import Composer
 from ui.components.prompt import messages_for
 from ui.components.shown import Shown
 from ui.desk import Desk

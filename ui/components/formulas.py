@@ -29,6 +29,8 @@ _PROSE = re.compile(r"[A-Za-z]{2,}[\s,.;:!?]+[A-Za-z]{2,}|^\d.*[A-Za-z]{2,}|[\u3
 _MACROS = re.compile(r"\\(?:def|let|newcommand|renewcommand|providecommand|require)(?![A-Za-z])")  # they can explode
 _ENVIRONMENTS = {"aligned": "split", "align": "align*", "gathered": "matrix", "gather": "matrix", "gather*": "matrix"}
 _ENVIRONMENT = re.compile(r"\\(begin|end)\{(\w+\*?)\}")
+_LARGE = frozenset("∑∏∐⋂⋃⋀⋁⨀⨁⨂⨄⨆")  # their limits stand below and above, where there is room for it
+_LIMITS = {"msub": "munder", "msup": "mover", "msubsup": "munderover"}
 _PUNCTUATION = ".,;:。，；"  # what may stand behind a formula on a line of its own
 
 Env = MutableMapping[str, Any]
@@ -161,9 +163,11 @@ def _known_environment(found: re.Match[str]) -> str:
 
 
 def _settle(math: Element) -> bool:
-    """Resolve the converter's entities, so that they are escaped like all text, and name alignment by classes, which
-    browsers know. False: something in it was not understood."""
+    """Resolve the converter's entities, so that they are escaped like all text, name alignment by classes, which
+    browsers know, and let them place the limits of sums. False: something in it was not understood."""
     for element in math.iter():
+        if element.tag in _LIMITS and unescape(element[0].text or "") in _LARGE:
+            element.tag = _LIMITS[element.tag]
         if element.text:
             element.text = unescape(element.text)
             if element.tag != "mtext" and (element.text == "&" or re.match(r"\\[A-Za-z]", element.text)):

@@ -1,7 +1,8 @@
 """One block of Markdown -> HTML that is safe to show: the parser, how single things are rendered, and the sanitiser.
 
 CommonMark with GFM tables, strikethrough, task lists and bare links, and formulas as MathML. HTML in the text is shown
-as text; images become links; links go to http, https and mailto only; everything is sanitised once more by nh3.
+as text; images become links; links go to http, https and mailto only; everything is sanitised once more by nh3. Links
+whose address stands elsewhere, `[text][1]`, are shown as they are written, and the address where it stands is a link.
 """
 
 import re
@@ -39,6 +40,7 @@ _ATTRIBUTES = {
     "a": {"href", "title"},
     "code": {"class"},
     "div": {"class", "tabindex"},
+    "li": {"class"},
     "math": {"display"},
     "menclose": {"notation"},
     "mfrac": {"linethickness"},
@@ -61,9 +63,14 @@ _ATTRIBUTES = {
 _LENGTHS = {"height", "lspace", "voffset", "width", "depth", "linethickness", "maxsize", "minsize"}
 _SHORT = re.compile(r"[+-]?\d?(\.\d{0,3})?(em|ex|px|mu)?")  # a formula must not reach over what is around it
 _SAFE_LINK = re.compile(r"(https?://|mailto:)", re.IGNORECASE)
+_REST = r"[^\s<>\"'`\u2018-\u201f\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]"  # an address ends before these
+_NAME = r"[A-Za-z0-9_-]{1,63}"
 _BARE_LINK = re.compile(
-    r"(?<![A-Za-z0-9/])https?://[^\s<>\"'`\u2018-\u201f\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]+", re.IGNORECASE
+    rf"(?<![A-Za-z0-9/])https?://{_REST}+|(?<![A-Za-z0-9_/.@-])www\.{_NAME}\.{_REST}+"
+    rf"|(?<![A-Za-z0-9_.+/@-])[A-Za-z0-9_.+-]{{1,64}}@{_NAME}(?:\.{_NAME})+",
+    re.IGNORECASE,
 )
+_MAY_HOLD_LINK = re.compile(r"://|www\.|@", re.IGNORECASE)
 _OPENED = {")": "(", "]": "["}
 _LANGUAGE = re.compile(r"[\w+#.-]{1,24}")
 _TASK = re.compile(r"\[([ xX])\] ")
@@ -158,13 +165,14 @@ def _extend(state: StateCore) -> None:
         if token.type != "inline" or not token.children:
             continue
         if index > 1 and state.tokens[index - 2].type == "list_item_open":
-            _tick(token.children[0])
-        if "://" in token.content:
+            _tick(state.tokens[index - 2], token.children[0])
+        if _MAY_HOLD_LINK.search(token.content):
             token.children = list(_linked(token.children))
 
 
-def _tick(first: Token) -> None:
+def _tick(item: Token, first: Token) -> None:
     if first.type == "text" and (box := _TASK.match(first.content)):
+        item.attrSet("class", "task")
         first.content = ("☐ " if box[1] == " " else "☑ ") + first.content[box.end() :]
 
 
@@ -182,14 +190,21 @@ def _with_links(text: str) -> Iterator[Token]:
     at = 0
     for found in _BARE_LINK.finditer(text):
         address = _trimmed(found[0])
-        if len(address) <= len("https://"):
+        if address.endswith("://"):
             continue
         yield Token("text", "", 0, content=text[at : found.start()])
-        yield Token("link_open", "a", 1, attrs={"href": address})
+        yield Token("link_open", "a", 1, attrs={"href": _whole(address)})
         yield Token("text", "", 0, content=address)
         yield Token("link_close", "a", -1)
         at = found.start() + len(address)
     yield Token("text", "", 0, content=text[at:])
+
+
+def _whole(address: str) -> str:
+    """With the scheme that a reader thinks of."""
+    if "://" in address:
+        return address
+    return f"http://{address}" if address[:4].lower() == "www." else f"mailto:{address}"
 
 
 def _trimmed(address: str) -> str:

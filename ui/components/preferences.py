@@ -56,7 +56,7 @@ def given_values(sampling: Sampling | None) -> dict[str, str]:
 
 def read_choice(fields: dict[str, Any], say: Language) -> Chosen:
     """What the dialog's fields say. Raises InvalidRequest with a sentence in the reader's language."""
-    given = {name: str(fields.get(name) or "").strip() for name in ("system_prompt", *_NUMBERS)}
+    given = {name: _text(fields.get(name)) for name in ("system_prompt", *_NUMBERS)}
     prompt = given.pop("system_prompt")
     if len(prompt) > LONGEST_SYSTEM_PROMPT:
         raise InvalidRequest(say("The system prompt may have {limit} characters.", limit=LONGEST_SYSTEM_PROMPT))
@@ -68,6 +68,11 @@ def read_choice(fields: dict[str, Any], say: Language) -> Chosen:
             say("Temperature goes from 0 to 2, top-p from above 0 to 1, and tokens are 1 or more.")
         ) from error
     return Chosen(prompt or None, sampling)
+
+
+def _text(value: object) -> str:
+    """What stands in a field; a field of numbers may send a number, of which 0 is one."""
+    return "" if value is None else str(value).strip()
 
 
 def _texts(say: Language) -> dict[str, str]:

@@ -35,7 +35,7 @@ export default {
   },
   methods: {
     act(event) {
-      if (!this.on || event.defaultPrevented || event.isComposing || event.keyCode === 229) return;
+      if (!this.on || event.defaultPrevented) return;
       const action = this.action(event);
       if (!action || document.querySelector("dialog[open]")) return;
       event.preventDefault();

@@ -42,7 +42,7 @@ export default {
       <ul v-if="!group.folder || !closed.includes(group.folder)" :class="{ inside: group.folder }">
         <li v-for="item in group.items" :key="item.id" :class="{ current: item.id === current, acting: menu?.item.id === item.id }">
           <form v-if="renaming === item.id" @submit.prevent="rename(item)">
-            <input class="rename" v-model="title" maxlength="200" :aria-label="texts.rename" @blur="rename(item)" @keydown.esc.stop="renaming = ''" @keydown="onRenameKey"></form>
+            <input class="rename" v-model="title" maxlength="200" :aria-label="texts.rename" @blur="rename(item)" @keydown.esc.stop="renaming = ''"></form>
           <template v-else>
             <a :href="home + 'c/' + item.id" dir="auto" :aria-current="item.id === current ? 'page' : null" @click="open($event, item)">
               <Marked v-if="query && hits && item.marked_title.length" class="item-title" :pieces="item.marked_title"/>
@@ -95,7 +95,6 @@ export default {
   mounted() {
     this.onDrawer = () => this.openDrawer();
     window.addEventListener("qdesk:drawer", this.onDrawer);
-    window.addEventListener("qdesk:search", this.goSearching);
     try {
       this.closed = JSON.parse(localStorage.getItem(CLOSED_FOLDERS)) || [];
     } catch {
@@ -104,7 +103,6 @@ export default {
   },
   unmounted() {
     window.removeEventListener("qdesk:drawer", this.onDrawer);
-    window.removeEventListener("qdesk:search", this.goSearching);
     clearTimeout(this.undoTimer);
   },
   methods: {
@@ -207,9 +205,6 @@ export default {
       const title = this.title.trim();
       if (title && title !== item.title) this.$emit("rename", { id: item.id, title });
     },
-    onRenameKey(event) {
-      if (event.key === "Enter" && (event.isComposing || event.keyCode === 229)) event.preventDefault();
-    },
     restore() {
       this.$emit(this.undo.event, { id: this.undo.id });
       this.undo = null;
@@ -224,12 +219,7 @@ export default {
       this.query = "";
       this.onSearch();
     },
-    goSearching() {
-      this.drawer = window.matchMedia("(max-width: 48rem)").matches;
-      this.$nextTick(() => this.$refs.search.select());
-    },
-    openFirst(event) {
-      if (event.isComposing || event.keyCode === 229) return; // the Enter belongs to the input method
+    openFirst() {
       if (this.query && this.hits?.length) this.$el.querySelector(".sidebar-list a").click();
     },
     step(event, by) {

@@ -69,7 +69,6 @@ export default {
       this.at = 0;
     },
     key(event) {
-      if (event.isComposing || event.keyCode === 229) return;
       if (!this.open) return this.filled && event.key === "Tab" && !event.shiftKey ? this.next(event) : undefined;
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
       if (event.key === "Escape") this.filter = null;

@@ -10,6 +10,15 @@ const COPIED_MS = 1600;
 const SAID_MS = 5000; // how long a screen reader has to take up what is said
 const STICK_PX = 48; // nearer to the end than this, the view follows the answer
 
+const ICONS = {
+  copy: "M7 7V4.500a1 1 0 0 1 1-1h7.500a1 1 0 0 1 1 1V12a1 1 0 0 1-1 1H13M4.500 7H12a1 1 0 0 1 1 1v7.500a1 1 0 0 1-1 1H4.500a1 1 0 0 1-1-1V8a1 1 0 0 1 1-1z",
+  done: "M4 10.500l4 4 8-9",
+  again: "M16 10a6 6 0 1 1-1.800-4.300L16 7.500M16 3.500v4h-4",
+  good: "M3.5 9h3v7.5h-3zM6.5 9l3.2-6c1.3 0 2 1 1.7 2.3L10.8 8h4.7c.9 0 1.5.8 1.3 1.7l-1.3 5.5c-.2.8-.8 1.3-1.6 1.3H6.5",
+  bad: "M3.5 11h3V3.5h-3zM6.5 11l3.2 6c1.3 0 2-1 1.7-2.3L10.8 12h4.7c.9 0 1.5-.8 1.3-1.7l-1.3-5.5c-.2-.8-.8-1.3-1.6-1.3H6.5",
+  details: "M10 3a7 7 0 1 0 0 14 7 7 0 0 0 0-14zM10 9.300v4M10 6.600h.01",
+};
+
 async function copy(text) {
   if (navigator.clipboard && window.isSecureContext) return navigator.clipboard.writeText(text);
   const area = document.createElement("textarea"); // over plain http, browsers offer no other way
@@ -148,11 +157,14 @@ export default {
           </p>
           <div v-if="turn.final" class="answer-actions">
             <Versions :ids="turn.versions" :id="turn.id" :label="texts.answerVersions" :previous="texts.previousVersion" :next="texts.nextVersion" @go="version($event, index, '.answer-actions')"/>
-            <button v-if="turn.source" type="button" class="quiet-button copy-answer" @click="copyAnswer($event, turn)">{{ texts.copy }}</button>
-            <button v-if="!turn.note?.retry" type="button" class="quiet-button regenerate" @click="regenerate(turn)">{{ texts.regenerate }}</button>
-            <span class="thumbs"><button v-for="[value, label] in [[1, texts.good], [-1, texts.bad]]" type="button" class="icon-button thumb" :aria-label="label" :title="label" :aria-pressed="ratings[turn.id]?.rating === value" @click="rate($event, turn, value)">
-              <svg viewBox="0 0 20 20" aria-hidden="true"><path :d="thumb(value)"/></svg></button></span>
-            <button v-if="turn.details.length" type="button" class="quiet-button" :aria-expanded="opened === turn.id" @click="toggle(turn)">{{ texts.details }}</button>
+            <button v-if="turn.source" type="button" class="icon-button" :aria-label="copied === turn.id ? texts.copied : texts.copy" :title="texts.copy" @click="copyAnswer(turn)">
+              <svg viewBox="0 0 20 20" aria-hidden="true"><path :d="copied === turn.id ? icons.done : icons.copy"/></svg></button>
+            <button v-if="!turn.note?.retry" type="button" class="icon-button" :aria-label="texts.regenerate" :title="texts.regenerate" @click="regenerate(turn)">
+              <svg viewBox="0 0 20 20" aria-hidden="true"><path :d="icons.again"/></svg></button>
+            <button v-for="[value, label] in [[1, texts.good], [-1, texts.bad]]" type="button" class="icon-button thumb" :aria-label="label" :title="label" :aria-pressed="ratings[turn.id]?.rating === value" @click="rate($event, turn, value)">
+              <svg viewBox="0 0 20 20" aria-hidden="true"><path :d="value === 1 ? icons.good : icons.bad"/></svg></button>
+            <button v-if="turn.details.length" type="button" class="icon-button" :aria-label="texts.details" :title="texts.details" :aria-expanded="opened === turn.id" @click="toggle(turn)">
+              <svg viewBox="0 0 20 20" aria-hidden="true"><path :d="icons.details"/></svg></button>
             <More :texts="texts" @pick="pick($event, turn)"/>
           </div>
           <dl v-if="turn.final && opened === turn.id" class="figures"><div v-for="[name, value] in turn.details"><dt>{{ name }}</dt><dd>{{ value }}</dd></div></dl>
@@ -174,11 +186,13 @@ export default {
     said: "",
     ratings: {}, // what the reader thinks of answers, by turn
     opened: "", // the turn whose figures are shown
+    copied: "", // the turn whose answer was copied just now
     editing: "", // the turn whose question is being edited
     refused: null, // why an edited question was not taken
     now: Date.now(),
   }),
   created() {
+    this.icons = ICONS;
     this.answers = new Map(); // not reactive: the components that show the answers, by turn
   },
   mounted() {
@@ -197,6 +211,7 @@ export default {
   unmounted() {
     clearInterval(this.clock);
     clearTimeout(this.silence);
+    clearTimeout(this.uncopied);
     this.resized.disconnect();
     window.removeEventListener("popstate", this.onPop);
     window.removeEventListener("qdesk:edit-last", this.editLast);
@@ -310,15 +325,12 @@ export default {
       const detail = { id: turn.id, rating, given: this.ratings[turn.id], button: event.currentTarget };
       window.dispatchEvent(new CustomEvent("qdesk:feedback", { detail }));
     },
-    thumb(value) {
-      return value === 1
-        ? "M3.5 9h3v7.5h-3zM6.5 9l3.2-6c1.3 0 2 1 1.7 2.3L10.8 8h4.7c.9 0 1.5.8 1.3 1.7l-1.3 5.5c-.2.8-.8 1.3-1.6 1.3H6.5"
-        : "M3.5 11h3V3.5h-3zM6.5 11l3.2 6c1.3 0 2-1 1.7-2.3L10.8 12h4.7c.9 0 1.5-.8 1.3-1.7l-1.3-5.5c-.2-.8-.8-1.3-1.6-1.3H6.5";
-    },
-    async copyAnswer(event, turn) {
-      const button = event.currentTarget;
+    async copyAnswer(turn) {
       await copy(turn.source);
-      flash(button, this.texts.copied);
+      this.copied = turn.id;
+      this.say(this.texts.copied);
+      clearTimeout(this.uncopied);
+      this.uncopied = setTimeout(() => (this.copied = ""), COPIED_MS);
     },
     // --- what is shown ---
     place(turn) {

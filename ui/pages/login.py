@@ -1,7 +1,6 @@
 """Signing in and out: plain forms, so that a session begins with a fresh cookie."""
 
 from html import escape
-from urllib.parse import quote
 
 from loguru import logger
 from nicegui import app
@@ -9,8 +8,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from ui.desk import Desk
+from ui.ended import Ended, read_ended, sign_in_address, why_here
 from ui.entrance import Entrance
-from ui.forms import field, hidden, notice, read_form
+from ui.forms import banner, field, hidden, notice, read_form
 from ui.guard import own_path
 from ui.i18n import LANGUAGES, Language
 from ui.pages import new_account, second_step, sign_in_link, sign_on
@@ -30,7 +30,7 @@ def register(desk: Desk) -> None:
         next = own_path(request.query_params.get("next", "/"))
         if await auth.visitor(request.cookies.get(entrance.cookies.session, "")):
             return RedirectResponse(next, 303)
-        return login_page(entrance, request, next=next)
+        return login_page(entrance, request, next=next, ended=read_ended(request.query_params.get("ended", "")))
 
     @app.post("/login", include_in_schema=False)
     async def login(request: Request) -> Response:
@@ -71,11 +71,20 @@ def register(desk: Desk) -> None:
 
 
 def login_page(
-    entrance: Entrance, request: Request, *, trouble: str = "", name: str = "", next: str = "/", status: int = 200
+    entrance: Entrance,
+    request: Request,
+    *,
+    trouble: str = "",
+    name: str = "",
+    next: str = "/",
+    ended: Ended = "",
+    status: int = 200,
 ) -> Response:
+    """`ended`: the word of ui/ended.py for why somebody was led here."""
     say = entrance.say_to(request)
-    above = notice(trouble) + _provider(entrance, say, next)
-    title, below = say("Sign in"), _languages(entrance.base, say, next)
+    why = why_here(ended, say)
+    above = (banner(why, "info") if why else "") + notice(trouble) + _provider(entrance, say, next)
+    title, below = say("Sign in"), _languages(entrance.base, say, next, ended)
     if not entrance.asks_passwords:
         return entrance.document(request, title, above + below, status=status)
     fields = hidden("next", next) + _name_and_password(say, name)
@@ -100,9 +109,9 @@ def _name_and_password(say: Language, name: str) -> str:
     return field(say("Name"), "name", value=name, complete="username", more=f"maxlength=64 {of_name}") + password
 
 
-def _languages(base: str, say: Language, next: str) -> str:
+def _languages(base: str, say: Language, next: str, ended: Ended) -> str:
     links = [
-        f'<a href="{base}/login?lang={code}&amp;next={escape(quote(next))}" lang="{code}">{name}</a>'
+        f'<a href="{base}{escape(sign_in_address(next, ended, lang=code))}" lang="{code}">{name}</a>'
         for code, name in LANGUAGES.items()
         if code != say.code
     ]

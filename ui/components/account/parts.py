@@ -8,6 +8,7 @@ from nicegui.element import Element
 
 from ui.auth import Visitor
 from ui.desk import Desk
+from ui.ended import lead_away
 from ui.i18n import Language
 from ui.theme import heading
 
@@ -29,7 +30,7 @@ class Owner:
         """Whether the session still lives; whoever's does not is led away."""
         if self.desk.auth.allowed(self.visitor):
             return True
-        self.client.open("/login")
+        lead_away(self.client, "signed-out", self.visitor.user.language)
         return False
 
     def tell(self, text: str) -> None:

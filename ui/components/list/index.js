@@ -74,7 +74,7 @@ export const FolderDialog = {
 <dialog ref="dialog" class="preferences folder-dialog" aria-labelledby="folder-title" @click.self="$refs.dialog.close()">
   <form @submit.prevent="save">
     <h2 id="folder-title">{{ title }}</h2>
-    <label>{{ texts.folder }}<input ref="name" v-model="name" maxlength="60" list="folder-names" dir="auto" @keydown="onKey"><small>{{ texts.folderHint }}</small></label>
+    <label>{{ texts.folder }}<input ref="name" v-model="name" maxlength="60" list="folder-names" dir="auto"><small>{{ texts.folderHint }}</small></label>
     <datalist id="folder-names"><option v-for="folder in folders" :value="folder"></option></datalist>
     <div class="dialog-actions"><span></span>
       <button type="button" class="quiet-button" @click="$refs.dialog.close()">{{ texts.cancel }}</button>
@@ -91,9 +91,6 @@ export const FolderDialog = {
     save() {
       this.$refs.dialog.close();
       this.$emit("chosen", { ...this.what, to: this.name.trim() });
-    },
-    onKey(event) {
-      if (event.key === "Enter" && (event.isComposing || event.keyCode === 229)) event.preventDefault();
     },
   },
 };

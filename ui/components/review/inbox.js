@@ -126,10 +126,10 @@ export default {
             <details class="turn-numbers" :open="turn.id === opened.id">
               <summary><span v-for="part in turn.summary" :key="part">{{ part }}</span><span v-if="!turn.summary.length">{{ texts.numbers }}</span></summary>
               <div class="turn-groups">
-                <dl v-for="group in turn.facts" :key="group.title">
-                  <dt class="turn-group">{{ group.title }}</dt>
-                  <div v-for="fact in group.facts" :key="fact.name"><dt>{{ fact.name }}</dt><dd :class="{ long: fact.value.length > 24 }">{{ fact.value }}</dd></div>
-                </dl>
+                <div v-for="group in turn.facts" :key="group.title" class="turn-facts">
+                  <p class="turn-group">{{ group.title }}</p>
+                  <dl><div v-for="fact in group.facts" :key="fact.name"><dt>{{ fact.name }}</dt><dd :class="{ long: fact.value.length > 24 }">{{ fact.value }}</dd></div></dl>
+                </div>
               </div>
               <button v-if="!sent[turn.id]" type="button" class="inbox-quiet" @click="askSent(turn.id)">{{ texts.showSent }}</button>
               <template v-else>

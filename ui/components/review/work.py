@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 from nicegui.element import Element
 
 from engine.types import Exchange
+from ui.components.feedback import reasons
 from ui.components.review.facts import status_name, summary
 from ui.components.review.inbox import Handler, Row, checked
 from ui.i18n import Language
@@ -99,7 +100,8 @@ def feedback_lines(feedback: "Feedback | None", say: Language) -> list[str]:
     if feedback is None:
         return []
     thumb = say("Thumbs up") if feedback.rating == 1 else say("Thumbs down")
-    return [part for part in (thumb, feedback.reason, feedback.comment) if part]
+    reason = reasons(feedback.rating, say).get(feedback.reason, "")
+    return [part for part in (thumb, reason, feedback.comment) if part]
 
 
 def sampling_fields(exchange: Exchange) -> dict[str, str]:

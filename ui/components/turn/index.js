@@ -39,8 +39,7 @@ export const Question = {
     <button type="submit" class="main-button" :disabled="!text.trim() || !!nonce">{{ texts.send }}</button></div>
 </form>
 <template v-else>
-  <div class="question" dir="auto"><span class="visually-hidden">{{ texts.youAsked }}</span>{{ turn.asked }}
-    <details v-for="file in turn.files" class="attached">
+  <div class="question" dir="auto"><span class="visually-hidden">{{ texts.youAsked }}</span>{{ turn.asked }}<details v-for="file in turn.files" class="attached">
       <summary :aria-label="texts.attached + ': ' + file.name"><svg viewBox="0 0 20 20" aria-hidden="true"><path d="M6 3h5l4 4v10H6zM11 3v4h4"/></svg>{{ file.name }}</summary>
       <pre tabindex="0">{{ file.text }}</pre></details></div>
   <div class="question-actions">
@@ -76,7 +75,6 @@ export const Question = {
     },
     onKey(event) {
       if (event.key !== "Enter" || event.shiftKey || window.matchMedia("(pointer: coarse)").matches) return;
-      if (event.isComposing || event.keyCode === 229) return; // the Enter belongs to the input method
       event.preventDefault();
       if (!event.repeat) this.send();
     },

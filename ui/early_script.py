@@ -1,0 +1,25 @@
+"""The script that every signed-in page runs before anything else of it is there.
+
+- The language, before anything is read aloud, and the path that the site begins with, before anything asks for it.
+- A form that the browser sends takes the page away by itself: the session's end that comes of it leads it nowhere else.
+- No key of an input method does anything else: the Enter that chooses a word sends nothing, the Escape that drops it
+  closes nothing. Safari says keyCode 229, and no longer isComposing, for the Enter that ends a composition.
+"""
+
+from ui.i18n import Language
+
+_REST = """
+addEventListener("submit", (event) => {
+    window.leaving = event.target.method === "post" && !event.defaultPrevented;
+});
+addEventListener("keydown", (event) => {
+    if (!event.isComposing && event.keyCode !== 229) return;
+    event.stopImmediatePropagation();
+    if (event.key === "Enter" && event.target.matches?.("input")) event.preventDefault(); // else its form would be sent
+}, true);
+"""
+
+
+def early_script(say: Language, base: str) -> str:
+    """The whole <script>; for `base` see ui/base_path.py."""
+    return f'<script>document.documentElement.lang = "{say.tag}"; window.path_prefix = "{base}";{_REST}</script>'
