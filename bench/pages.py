@@ -267,7 +267,7 @@ def main() -> None:
     options.add_argument("--streaming", type=int, default=16)
     options.add_argument("--model", help="as in QDESK_MODEL")
     chosen, began = options.parse_args(), datetime.now(UTC)
-    settings: dict[str, object] = {
+    settings: dict[str, Any] = {
         "max_concurrent_requests": max(chosen.streaming, WARM_PAGES) + 1,
         "max_new_tokens": 4000,
     }

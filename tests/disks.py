@@ -14,8 +14,10 @@ def small_disk_at(folder: Path, megabytes: int) -> Iterator[Path]:
     mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=0700", "qdesk-test", str(folder)]
     if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
         pytest.skip("a small disk can only be mounted by root")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def fill_up(file: Path) -> None:

@@ -83,7 +83,7 @@ def login_page(
     """`ended`: the word of ui/ended.py for why somebody was led here."""
     say = entrance.say_to(request)
     why = why_here(ended, say)
-    above = (banner(why, "info") if why else "") + notice(trouble) + _provider(entrance, say, next)
+    above = (banner(why, "info", "") if why else "") + notice(trouble) + _provider(entrance, say, next)
     title, below = say("Sign in"), _languages(entrance.base, say, next, ended)
     if not entrance.asks_passwords:
         return entrance.document(request, title, above + below, status=status)

@@ -222,7 +222,11 @@ async def test_what_every_next_turn_begins_with_is_read_while_nobody_asks(
     prompt, hello, loop = [tokens.start, 1, 2], tokens.encode("hello"), asyncio.get_running_loop()
     model, stepped = says(tokens, "hello"), asyncio.Queue[None]()
     worker = start_worker(model)
-    model.before_step = lambda: loop.call_soon_threadsafe(stepped.put_nowait, None)
+
+    def count() -> None:
+        loop.call_soon_threadsafe(stepped.put_nowait, None)
+
+    model.before_step = count
     await events_of(worker.open(prompt, GREEDY, 50))
     for _ in ("the prompt", "hello", "what is ahead"):
         await asyncio.wait_for(stepped.get(), 60)
