@@ -191,13 +191,17 @@ def take_chat(camera: Photographer, server: RunningServer, made: Furnished) -> N
         camera.take("chat-full", "/", "lin", shows=".waiting-bar", act=ask("会议纪要怎么写才清楚？"))
 
 
-def take_others(camera: Photographer, server: RunningServer, made: Furnished) -> None:
+def take_log(camera: Photographer, made: Furnished) -> None:
+    """Before anything is asked for a picture, and stands in the log."""
     camera.take("account", "/account", "ada")
     camera.take("review", "/review", "omar", shows=".inbox-row")
     camera.take("review-opened", f"/review?open={made.exchanges[RATED]}", "omar", shows=".work-bar")
     camera.take("review-retention", "/review/retention", "ada")
     camera.take("admin-audit", "/admin/audit", "ada", shows="td")
     camera.take("admin-model", "/admin/model", "ada", shows="td")
+
+
+def take_crowded(camera: Photographer, server: RunningServer) -> None:
     with crowd(server, RUNNING + 2):
         camera.take("admin", "/admin", "ada")
         camera.take("admin-steer", "/admin/steer", "ada")
@@ -245,8 +249,9 @@ def main() -> None:
             camera = Photographer(browser, server)
             for person in PEOPLE:
                 camera.send(person, "/login", {"name": person, "password": PASSWORD})
+            take_log(camera, made)
             take_chat(camera, server, made)
-            take_others(camera, server, made)
+            take_crowded(camera, server)
             take_first_steps(browser)
 
 
