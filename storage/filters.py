@@ -14,10 +14,8 @@ Conditions = list[sa.ColumnElement[bool]]
 _WHOLE = [str(status) for status in (Status.QUEUED, Status.RUNNING, Status.DONE)]
 
 
-def conditions(
-    filter: ExchangeFilter, dialect: str, common: Set[str] = frozenset(), *, one_by_one: bool = False
-) -> Conditions:
-    """`common` names the marks that many exchanges have, see `common_marks`; `one_by_one` few exchanges are asked."""
+def conditions(filter: ExchangeFilter, dialect: str, common: Set[str] = frozenset()) -> Conditions:
+    """`common` names the marks that many exchanges have; see `common_marks`."""
     table = ExchangeTable
     found: Conditions = []
     if filter.person is not None:
@@ -38,14 +36,14 @@ def conditions(
         found.append(sa.or_(sa.func.coalesce(col(table.status), "").not_in(_WHOLE), cut))
     if filter.long_wait:
         found.append(sa.text(LONG_WAIT[dialect]))  # type: ignore[arg-type]  # a condition in the index's own words
-    return [*found, *_reviewed(filter, common, one_by_one)]
+    return [*found, *_reviewed(filter, common)]
 
 
 def common_marks(session: Session, filter: ExchangeFilter, most: int) -> Set[str]:
     """Those of the filter's rating, label and assignee that more than `most` exchanges have.
 
-    What few have leads to its exchanges. What many have must not: all of them would be read and sorted. It is gathered
-    as numbers, by an index alone, and each exchange that the other conditions lead to is looked up there.
+    What few have leads to its exchanges. What many have must not, since all of them would be read and sorted: each
+    exchange that something else leads to is looked up there.
     """
     counts = {
         name: sa.select(sa.func.count()).select_from(rows.limit(most + 1).subquery())
@@ -66,17 +64,13 @@ def _marks(filter: ExchangeFilter) -> Mapping[str, Any]:
     return {name: rows for name, rows in ids.items() if getattr(filter, name) is not None}
 
 
-def _reviewed(filter: ExchangeFilter, common: Set[str], one_by_one: bool) -> Conditions:
+def _reviewed(filter: ExchangeFilter, common: Set[str]) -> Conditions:
     """Nearly all exchanges are not done: those are passed over."""
-    id, number = col(ExchangeTable.id), col(ExchangeTable.number)
+    id = col(ExchangeTable.id)
     found: Conditions = []
     for name, rows in _marks(filter).items():
-        if one_by_one:
-            found.append(rows.where(rows.selected_columns[0] == id).exists())
-        elif name in common:  # the plus sign keeps SQLite from going by it
-            found.append(sa.literal_column("+exchanges.number").in_(select(number).where(id.in_(rows))))
-        else:
-            found.append(id.in_(rows))
+        looked_up = rows.where(rows.selected_columns[0] == id).exists()
+        found.append(looked_up if name in common else id.in_(rows))
     done = col(ReviewRow.done_at).is_not(None)
     if filter.reviewed:
         found.append(id.in_(select(ReviewRow.exchange_id).where(done)))

@@ -57,8 +57,7 @@ class Listing:
             found = self._found(limit + 1, cursor)
             return self._walk(limit, cursor) if found is None else _cut(found, limit)
         if (few := self._few()) is not None:
-            these = [_NUMBER.in_(few), *conditions(self.filter, self._dialect, one_by_one=True), *self._texts()]
-            return self._walk(limit, cursor, these)
+            return self._walk(limit, cursor, [_NUMBER.in_(few), *self._conditions(), *self._texts()])
         most = max(SORTED, limit)
         found = self._found(most + 1)
         if found is not None and len(found) <= most:
