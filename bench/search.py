@@ -177,7 +177,7 @@ def _plain(value: Any) -> Any:
 
 
 async def ask(store: Store, times: int) -> list[Figure]:
-    person = (await store.users.list())[7].id
+    person, reviewer = (await store.users.list())[7].id, await store.users.by_name("person 7")
     month, day = NOW - timedelta(days=30), NOW - timedelta(days=1)
     filters = {
         "all": ExchangeFilter(),
@@ -189,7 +189,7 @@ async def ask(store: Store, times: int) -> list[Figure]:
         "thumbs-down, one person, 30 days": ExchangeFilter(rating=-1, person=person, since=month),
         "a label": ExchangeFilter(label="tone"),
         "a rare label": ExchangeFilter(label="rare"),
-        "mine": ExchangeFilter(assignee=person),
+        "mine": ExchangeFilter(assignee=reviewer.id if reviewer else None),
         "unreviewed": ExchangeFilter(reviewed=False),
         "another model (none)": ExchangeFilter(model="none"),
         "a common word": ExchangeFilter(text="server"),

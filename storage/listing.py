@@ -9,8 +9,8 @@ says how its page was found: two parts by time, one by number. PostgreSQL always
 by the index of storage/text_index.py where they are few.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from sqlmodel import Session, col
 
 from engine.types import ExchangeFilter, Status
-from storage.filters import Conditions, conditions
+from storage.filters import Conditions, common_marks, conditions
 from storage.models import ExchangeTable, UserRow
 from storage.paging import before, before_number, decode, encode
 from storage.records import ExchangeRow
@@ -26,8 +26,8 @@ from storage.search import UNFINISHED, contains, in_index, in_rows, snippet, wor
 from storage.text_index import FINAL
 
 SHOWN = 200  # characters of prompt and answer in a list
-SORTED = 500  # hits that are put into the order of their time; more come in the order in which they were recorded
-FEW = 5000  # rows whose texts are read sooner than the index answers
+SORTED = 200  # hits that are put into the order of their time; more come in the order in which they were recorded
+FEW = 5000  # rows that are looked at one by one sooner than an index answers
 
 _NUMBER = col(ExchangeTable.number)
 _PLACE = (_NUMBER, col(ExchangeTable.queued_at), col(ExchangeTable.id))
@@ -40,13 +40,17 @@ class Piece:
     next: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Listing:
     """Answers one filter in one database session. `indexed`: there is a trigram index."""
 
     session: Session
     filter: ExchangeFilter
     indexed: bool
+    _common: Set[str] = field(init=False)  # marks that many exchanges have
+
+    def __post_init__(self) -> None:
+        self._common = common_marks(self.session, self.filter, FEW)
 
     def piece(self, limit: int, cursor: str | None) -> Piece:
         """The numbers of the next `limit` rows. Raises ValueError for a cursor that is not one."""
@@ -55,14 +59,16 @@ class Listing:
         if cursor is not None and len(decode(cursor, 1, 2)) == 1:
             found = self._found(limit + 1, cursor)
             return self._walk(limit, cursor) if found is None else _cut(found, limit)
+        if (few := self._few()) is not None:
+            return self._walk(limit, cursor, [_NUMBER.in_(few), *self._conditions(), *self._texts()])
         most = max(SORTED, limit)
-        found = None if self._few() else self._found(most + 1)
+        found = self._found(most + 1)
         if found is not None and len(found) <= most:
             return self._walk(limit, cursor, [_NUMBER.in_(found)])
         return self._walk(limit, cursor) if found is None or cursor else _cut(found, limit)
 
     def _walk(self, limit: int, cursor: str | None, which: Conditions | None = None) -> Piece:
-        texts = in_rows(self.filter.text, sqlite=self._dialect == "sqlite")
+        texts = self._texts()
         asked = which if which is not None else [*self._conditions(), *texts]
         meant: sa.Select[*tuple[Any, ...]] = sa.select(*_PLACE).where(
             *asked, *before(ExchangeTable.queued_at, ExchangeTable.id, cursor)
@@ -110,16 +116,20 @@ class Listing:
         first, last = self.session.connection().execute(ends).one()
         return [_INDEX.c.rowid >= (first or 0), _INDEX.c.rowid <= (last or 0)]
 
-    def _few(self) -> bool:
-        others = self._conditions()
+    def _few(self) -> Sequence[int] | None:
+        """The numbers of what all but the text and the common marks leaves, if those are few."""
+        unmarked = replace(self.filter, **dict.fromkeys(self._common))  # type: ignore[arg-type]  # marks may be None
+        others = conditions(unmarked, self._dialect)
         if not others:
-            return False
-        some = sa.select(sa.literal(1)).select_from(ExchangeTable).where(*others).limit(FEW + 1).subquery()
-        counted: int = self.session.connection().execute(sa.select(sa.func.count()).select_from(some)).scalar_one()
-        return counted <= FEW
+            return None
+        numbers = self._scalars(sa.select(_NUMBER).where(*others).limit(FEW + 1))
+        return numbers if len(numbers) <= FEW else None
 
     def _conditions(self) -> Conditions:
-        return conditions(self.filter, self._dialect)
+        return conditions(self.filter, self._dialect, self._common)
+
+    def _texts(self) -> Conditions:
+        return in_rows(self.filter.text, sqlite=self._dialect == "sqlite")
 
     def _scalars(self, rows: sa.Select[Any]) -> Sequence[int]:
         return self.session.connection().execute(rows).scalars().all()

@@ -95,6 +95,8 @@ async def test_whole_exchanges_are_read_piece_by_piece(sqlite_store: Store, file
         (ExchangeFilter(cut_off=True), "COVERING INDEX ix_exchanges_log"),
         (ExchangeFilter(model="another"), "COVERING INDEX ix_exchanges_log"),
         (ExchangeFilter(long_wait=True), "INDEX ix_exchanges_long_wait"),
+        (ExchangeFilter(rating=-1), "COVERING INDEX ix_exchanges_log"),  # which many have
+        (ExchangeFilter(label="tone", rating=1), "COVERING INDEX ix_exchanges_log"),
         (ExchangeFilter(status=Status.FAILED), "INDEX ix_exchanges_status_queued_at_id"),
         (ExchangeFilter(person="p"), "INDEX ix_exchanges_person_queued_at_id"),
         (ExchangeFilter(text="weather"), "SCAN exchanges_search VIRTUAL TABLE"),

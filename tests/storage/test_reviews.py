@@ -4,6 +4,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
+import storage.listing
 from engine.types import Exchange, ExchangeFilter, Status
 from storage import Store
 from tests.storage.making import NOON, a_person, an_exchange
@@ -99,8 +102,12 @@ async def test_every_list_finds_its_own_and_combines_with_text(store: Store) -> 
     assert set(marks) == {bad.id, labelled.id}
 
 
-async def test_all_filters_hold_together_and_each_leaves_out_what_it_must(store: Store) -> None:
+@pytest.mark.parametrize("few", [storage.listing.FEW, -1])  # what a rating or a label leads to, or too much for that
+async def test_all_filters_hold_together_and_each_leaves_out_what_it_must(
+    store: Store, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One exchange fits all of them, and of each other field one does not."""
+    monkeypatch.setattr(storage.listing, "FEW", few)
     ada, rita = await a_person(store), await a_person(store, "rita")
     fits: dict[str, Any] = {"person": ada.id, "started_at": NOON + timedelta(seconds=11), "finish_reason": "length"}
     whole = ExchangeFilter(
