@@ -74,10 +74,9 @@ class Listing:
             *asked, *before(ExchangeTable.queued_at, ExchangeTable.id, cursor)
         )
         if texts and self._dialect == "postgresql":  # whose index holds what is final; the few others are added
-            parts = (meant.where(part) for part in (sa.text(FINAL), col(ExchangeTable.status).in_(UNFINISHED)))
-            meant = sa.select(*sa.union_all(*parts).subquery().c)
-        newest = (meant.selected_columns.queued_at.desc(), meant.selected_columns.id.desc())
-        found = self.session.connection().execute(meant.order_by(*newest).limit(limit + 1)).all()
+            halves = (meant.where(half) for half in (sa.text(FINAL), col(ExchangeTable.status).in_(UNFINISHED)))
+            meant = sa.select(*sa.union_all(*(_newest(half, limit + 1) for half in halves)).subquery().c)
+        found = self.session.connection().execute(_newest(meant, limit + 1)).all()
         last = found[limit - 1] if len(found) > limit else None
         next = encode([last.queued_at.isoformat(), last.id]) if last else None
         return Piece([row.number for row in found[:limit]], next)
@@ -137,6 +136,11 @@ class Listing:
     @property
     def _dialect(self) -> str:
         return self.session.get_bind().dialect.name
+
+
+def _newest(rows: sa.Select[*tuple[Any, ...]], most: int) -> sa.Select[*tuple[Any, ...]]:
+    columns = rows.selected_columns
+    return rows.order_by(columns.queued_at.desc(), columns.id.desc()).limit(most)
 
 
 def _cut(numbers: list[int], limit: int) -> Piece:

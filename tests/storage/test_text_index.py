@@ -87,6 +87,17 @@ async def test_words_of_three_characters_and_more_are_found_by_the_index(
     store.close()
 
 
+async def test_a_word_that_nearly_all_have_is_found_by_walking_back_in_time(url: str) -> None:
+    """Gathering all of them by the index, to show the newest, would take as long as the log is."""
+    store = Store(url)
+    store.open(beside=True)
+    with plans() as found:
+        assert await search(store, text="question") == list(range(ROWS - 1, ROWS - 51, -1))
+    assert "Backward using ix_exchanges_log" in found[0]
+    assert text_index.NAME not in found[0]
+    store.close()
+
+
 async def test_two_characters_are_found_row_by_row_and_so_is_what_still_runs(url: str) -> None:
     store = Store(url)
     store.open(beside=True)
