@@ -53,7 +53,7 @@ def notice(text: str) -> str:
     return f'<p class="notice" role="alert">{escape(text)}</p>' if text else ""
 
 
-def banner(text: str, level: str, until: str) -> str:
+def banner(text: str, level: str, until: str = "") -> str:
     """The administrators' banner; `until` says when it goes, or nothing."""
     ends = f"<br><small>{escape(until)}</small>" if until else ""
     return f'<p class="notice {escape(level)}" role="status">{escape(text)}{ends}</p>'
