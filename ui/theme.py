@@ -32,7 +32,6 @@ for _field in (ui.input, ui.number, ui.select):
 
 BUILT_WITHIN_S = 30.0  # on a machine that has no time just now; then the visitor gets an error
 LEAVES_WITHIN_S = 1.0  # a page that may be used no more; then the server ends it
-STAY = "window.socket?.off('open')"  # a page that signs out goes where its form leads, and is not led away meanwhile
 
 PAGES = (("/", "Chat"), ("/review", "Review"), ("/admin", "Server"), ("/account", "Account"))  # address, text
 
@@ -100,10 +99,8 @@ def top_bar(desk: Desk, visitor: Visitor, say: Language, active: str) -> None:
                         link.props("aria-current=page")
         ui.element("span").classes("spring")
         ui.label(visitor.user.name).classes("who")
-        with _form(desk, visitor, f"{desk.settings.base_path}/logout") as form:
-            form.props(f'onsubmit="{STAY}"')
-            with ui.element("button").props("type=submit"):
-                ui.label(say("Sign out"))
+        with _form(desk, visitor, f"{desk.settings.base_path}/logout"), ui.element("button").props("type=submit"):
+            ui.label(say("Sign out"))
     banner(desk, say)
 
 

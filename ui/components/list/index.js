@@ -105,7 +105,7 @@ export const Foot = {
     <button type="button" @click="pick('archived')">{{ texts.archived }}</button>
     <button type="button" @click="pick('import')">{{ texts.import }}</button>
     <a v-for="link in links" :href="link.href">{{ link.text }}</a>
-    <form method="post" :action="logout" @submit="stay"><input type="hidden" name="form_token" :value="formToken"><button type="submit">{{ texts.signOut }}</button></form>
+    <form method="post" :action="logout"><input type="hidden" name="form_token" :value="formToken"><button type="submit">{{ texts.signOut }}</button></form>
   </div>
   <button ref="own" type="button" class="own-button" :aria-expanded="open" aria-controls="own-menu" :title="name" @click="open = !open">
     <span class="initial" aria-hidden="true">{{ initial }}</span><span class="who">{{ name }}</span>
@@ -121,9 +121,6 @@ export const Foot = {
     pick(what) {
       this.open = false;
       this.$emit(what);
-    },
-    stay() {
-      window.socket?.off("open"); // see STAY in ui/theme.py
     },
     close() {
       if (!this.open) return;
