@@ -1,5 +1,7 @@
 r"""Formulas in answers: what is one, that it becomes MathML, and that what cannot be read stays as it was written."""
 
+import re
+
 import pytest
 
 from ui.components.formulas import LONGEST_TOGETHER
@@ -109,3 +111,11 @@ def test_no_more_formulas_are_tried_in_one_block_than_can_be_paid_for() -> None:
     html = render(f"${formula}$\n" * 8)
     assert html.count("<math") == LONGEST_TOGETHER // len(formula)
     assert html.count('<code class="formula-source">') == 8 - LONGEST_TOGETHER // len(formula)
+
+
+def test_limits_of_sums_are_for_the_browser_to_place() -> None:
+    """Below and above on a line of their own, beside the sign in running text; other indices stay where they are."""
+    html = render("$$\n\\sum_{i=1}^{n} x_i + \\prod_k y\n$$")
+    assert re.search(r"<munderover>\s*<mo>∑</mo>", html)
+    assert re.search(r"<munder>\s*<mo>∏</mo>", html)
+    assert "<msub>" in html
