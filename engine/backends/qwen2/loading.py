@@ -4,7 +4,6 @@ Knows the hardware's limits: device, memory for the KV cache, CPU threads. Block
 """
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,10 +49,8 @@ def load(source: ModelSource, whole: Path | None, settings: Settings, report: Re
     folder = whole or make(source, method, folder_of(source, method, settings.models_dir), device, report)
     report(Progress("loading"))
     unpack = _should_unpack(folder, device)
-    with ThreadPoolExecutor(1) as aside:
-        reading = aside.submit(Tokens, folder)
-        model = Qwen2.read(folder, device, unpack=unpack)
-        tokens = reading.result()
+    model = Qwen2.read(folder, device, unpack=unpack)
+    tokens = Tokens(folder)
     cache = make_cache(model.shape, settings, device, model.dtype)
     report(Progress("warming up"))
     ends = frozenset({*model.shape.end_tokens, *tokens.ends})
