@@ -139,10 +139,14 @@ class Stepper:
         self._close(stream, BackendFailed(said))
 
     def read_ahead(self, slot: Slot) -> None:
-        """Add to a slot that nobody uses what is likely to follow, so that it need not be read later."""
+        """Add to a slot that nobody uses what is likely to follow, so that it need not be read later.
+
+        Where the memory does not suffice, the slot is given up and nobody is told: nobody has asked for it.
+        """
         tokens, slot.ahead = slot.ahead, []
-        self._model.step([Piece(slot.index, len(slot.tokens), tokens, logits=0)], self._cache)
-        slot.tokens += tokens
+        piece = Piece(slot.index, len(slot.tokens), tokens, logits=0)
+        for _ in in_parts(self._compute, [piece], lambda *_: self._cache.wipe(slot), self._model.device):
+            slot.tokens += tokens
 
     def warm_up(self) -> None:
         """Run one token first, for what libraries do at the first use: bitsandbytes packs weights anew then, for one.

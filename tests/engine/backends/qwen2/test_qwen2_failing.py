@@ -1,6 +1,7 @@
 """What fails, fails alone: memory that does not suffice, numbers that are none, a device that is broken for good."""
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,9 +13,10 @@ from engine.backends.qwen2.attention import Piece
 from engine.backends.qwen2.kvcache import KVCache
 from engine.backends.qwen2.model import Qwen2
 from engine.backends.qwen2.stream import Stream
+from engine.backends.qwen2.tokens import Tokens
 from engine.backends.qwen2.worker import Worker
 from engine.errors import BackendFailed
-from tests.engine.backends.qwen2.conftest import CPU, ScriptedModel, StartWorker
+from tests.engine.backends.qwen2.conftest import CPU, ScriptedModel, StartWorker, small_cache
 from tests.engine.backends.qwen2.test_qwen2_worker import GREEDY, events_of, text_of
 
 PROMPTS = [[(i * k) % 90 for i in range(10 + 3 * k)] for k in range(1, 7)]
@@ -125,3 +127,28 @@ async def test_the_end_of_the_thread_is_told_unless_it_was_asked_for(start_worke
     assert "RuntimeError" in await asyncio.wait_for(asyncio.wrap_future(broken.broken), 30)
     await asyncio.to_thread(asked.stop)
     assert not asked.broken.done()
+
+
+class WithoutSpare(ScriptedModel):
+    """The memory suffices for what is asked, and for nothing beside."""
+
+    def __init__(self, answer: int) -> None:
+        super().__init__(lambda seen: answer)
+        self.went_without = threading.Event()
+
+    def step(self, pieces: Sequence[Piece], cache: KVCache) -> Tensor:
+        if not any(piece.logits for piece in pieces):
+            self.went_without.set()
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return super().step(pieces, cache)
+
+
+async def test_what_cannot_be_read_ahead_fails_nobody(start_worker: StartWorker, tokens: Tokens) -> None:
+    model, cache = WithoutSpare(answer=97), small_cache()
+    worker = start_worker(model, cache)
+    await events_of(worker.open([1, 2, 3], GREEDY, 2))
+    await events_of(worker.open([tokens.start, 4, 5], GREEDY, 2))
+    assert await asyncio.to_thread(model.went_without.wait, 60)
+    assert text_of(await events_of(worker.open([6, 7], GREEDY, 2))) == "aa"
+    assert cache.cached([1, 2, 3, 4]) == 3  # what others have left is there; a failure would have cleared it
+    assert worker.health() is None
