@@ -110,7 +110,7 @@ async def measure(
 async def _until_over(
     running: "asyncio.Future[list[None]]", answers: list[Answer], window_s: float
 ) -> tuple[float, float]:
-    """Wait for all streams or for the end of the window. Returns when that began, or 0 if all have ended, and the end."""
+    """Wait for all streams or for the end of the window. Returns when that began, 0 if all have ended, and the end."""
     for answer in answers:
         await answer.began.wait()
     all_begun = time.perf_counter()
