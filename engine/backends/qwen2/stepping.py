@@ -24,7 +24,7 @@ from engine.backends.qwen2.stream import Stream
 from engine.errors import BackendFailed, EngineError
 from engine.types import Done, Event
 
-WARM = 8  # tokens of the prompt that is read first of all
+WARM = 16  # tokens of the prompt that is read first of all
 FAILED = "The engine failed while it worked on this request; ask again."
 OUT_OF_MEMORY = "The engine ran out of memory while it worked on this request; ask again, with a shorter prompt."
 R = TypeVar("R")
