@@ -1,4 +1,5 @@
-"""People's conversations. Every method but `create` takes the owner's id and sees nobody else's and nothing deleted.
+"""People's conversations. Every method but `create` takes the owner's id and sees nobody else's, and nothing deleted
+unless asked to.
 
 A conversation is a tree: each exchange names the one before it as its `parent_id`, and `head_id` is the end of the
 branch that is shown. A parent that retention has taken is simply missing; its children are roots then. What is done
@@ -65,13 +66,20 @@ class Conversations:
         return made if made and made.user_id == user_id else await self._database.read(work)
 
     async def list(
-        self, user_id: str, *, limit: int = 100, cursor: str | None = None, shelf: Shelf | None = None
+        self,
+        user_id: str,
+        *,
+        limit: int = 100,
+        cursor: str | None = None,
+        shelf: Shelf | None = None,
+        deleted: bool = False,
     ) -> Page[Conversation]:
-        """The one with the newest exchange first; of one shelf, or of all. Raises ValueError for a cursor that is not
-        one."""
+        """The one with the newest exchange first; of one shelf, or of all. `deleted`: with those that the person has
+        deleted. Raises ValueError for a cursor that is not one."""
+        whose = [col(ConversationRow.user_id) == user_id] if deleted else _visible(user_id)
         rows = (
             select(ConversationRow)
-            .where(*_visible(user_id), *before(ConversationRow.updated_at, ConversationRow.id, cursor), *_on(shelf))
+            .where(*whose, *before(ConversationRow.updated_at, ConversationRow.id, cursor), *_on(shelf))
             .order_by(col(ConversationRow.updated_at).desc(), col(ConversationRow.id).desc())
             .limit(limit + 1)
         )
@@ -267,6 +275,7 @@ def _conversation(row: ConversationRow) -> Conversation:
         pinned=row.pinned,
         folder=row.folder,
         archived=row.archived_at is not None,
+        deleted=row.deleted_at is not None,
         forked_from=row.forked_from,
     )
 

@@ -60,6 +60,11 @@ class Identities:
         rows = select(IdentityRow.issuer).where(col(IdentityRow.user_id) == user_id)
         return await self._database.read(lambda session: set(session.exec(rows)))
 
+    async def of(self, user_id: str) -> list[tuple[str, str]]:
+        """Who this account is elsewhere: issuer and subject."""
+        rows = select(IdentityRow.issuer, IdentityRow.subject).where(col(IdentityRow.user_id) == user_id)
+        return await self._database.read(lambda session: [(issuer, subject) for issuer, subject in session.exec(rows)])
+
 
 def _row(user_id: str, issuer: str, subject: str) -> IdentityRow:
     return IdentityRow(issuer=issuer, subject=subject, user_id=user_id, created_at=datetime.now(UTC))

@@ -87,6 +87,7 @@ class Conversation:
     pinned: bool = False
     folder: str = ""  # a name of the person's own; "" is none
     archived: bool = False
+    deleted: bool = False  # by its owner, who sees it no more
     forked_from: str | None = None  # the exchange of another conversation with which this one begins
 
 

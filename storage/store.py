@@ -43,6 +43,7 @@ list. Each carries a sentence that may be shown to people.
               find(issuer, subject) -> User | None                  disabled or not
               create_user(name, role, issuer, subject) -> User | None     None: the name or the subject is taken
               link(user_id, issuer, subject) / unlink(user_id, issuer) -> bool · issuers(user_id) -> set[str]
+              of(user_id) -> list[tuple[str, str]]                  issuer and subject
     sign_in_links
               create(token_hash, user_id, expires_at) · find(token_hash) / use(token_hash) -> User | None
     invites   create(token_hash, *, name, role, invited_by, expires_at) -> Invite
@@ -52,7 +53,8 @@ list. Each carries a sentence that may be shown to people.
     conversations
               create(user_id, *, title="", system_prompt=None, sampling=None) -> Conversation
               get(id, user_id) -> Conversation | None               None too when it is somebody else's or deleted
-              list(user_id, *, limit=100, cursor=None, shelf=None) -> Page[Conversation]     by updated_at
+              list(user_id, *, limit=100, cursor=None, shelf=None, deleted=False) -> Page[Conversation]
+                                                                    by updated_at; `deleted`: those too
               rename(id, user_id, title) / delete(id, user_id) / restore(id, user_id) -> bool
               entitle(id, user_id, title) -> bool                   the model's title; False: a person gave one
               pin(id, user_id, flag) / archive(id, user_id, flag) / move(id, user_id, folder) -> bool

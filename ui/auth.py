@@ -44,6 +44,7 @@ IDLE = timedelta(days=7)  # a session that nobody used for so long ends
 LIFETIME = timedelta(days=30)  # and every session ends then
 SEEN_EVERY = timedelta(minutes=1)  # how exact "last seen" is
 RECHECK_S = 10.0  # how often the store is asked whether sessions and accounts are still what memory says
+TELLS_WITHIN_S = 1.0  # why a session has ended; else only that it has
 
 
 @dataclass(slots=True)
@@ -136,9 +137,10 @@ class Auth:
         return not live.user.disabled and not self.must_enrol(live.user) and live.user.role in HOLDERS[right]
 
     async def why_ended(self, visitor: Visitor) -> Ended:
-        """What somebody is told whose session is over."""
+        """What somebody is told whose session is over; soon, for what is on their screen is there until then."""
         try:
-            user = await self.store.users.get(visitor.user.id)
+            async with asyncio.timeout(TELLS_WITHIN_S):
+                user = await self.store.users.get(visitor.user.id)
         except Exception as error:  # they are out all the same
             logger.warning("why a session has ended could not be looked up: {!r}", error)
             return "signed-out"

@@ -2,6 +2,7 @@
 
 - The language, before anything is read aloud, and the path that the site begins with, before anything asks for it.
 - A form that the browser sends takes the page away by itself: the session's end that comes of it leads it nowhere else.
+  One that the browser brings back, because the form failed or somebody went back, is there again.
 - No key of an input method does anything else: the Enter that chooses a word sends nothing, the Escape that drops it
   closes nothing. Safari says keyCode 229, and no longer isComposing, for the Enter that ends a composition.
 """
@@ -11,6 +12,9 @@ from ui.i18n import Language
 _REST = """
 addEventListener("submit", (event) => {
     window.leaving = event.target.method === "post" && !event.defaultPrevented;
+});
+addEventListener("pageshow", (event) => {
+    if (event.persisted) window.leaving = false;
 });
 addEventListener("keydown", (event) => {
     if (!event.isComposing && event.keyCode !== 229) return;

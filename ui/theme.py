@@ -69,14 +69,14 @@ def prepare(desk: Desk, visitor: Visitor, title: str) -> Language:
     ui.add_head_html(early_script(say, base_of(client.request)))
 
     def over() -> None:
-        background_tasks.create(_put_out(desk, visitor, client), name="put a page out")
+        background_tasks.create(put_out(desk, visitor, client), name="put a page out")
 
     forget = desk.auth.on_revoked(visitor.session_id, over, rule.right)
     client.on_delete(lambda: forget())
     return say
 
 
-async def _put_out(desk: Desk, visitor: Visitor, client: Client) -> None:
+async def put_out(desk: Desk, visitor: Visitor, client: Client) -> None:
     """Send the browser to another page, then end this one here: its socket shall hear nothing more."""
     if desk.auth.allowed(visitor):
         client.open("/")

@@ -39,10 +39,19 @@ def sign_in(page: Page, name: str) -> None:
     page.get_by_role("button", name="Sign in").click()
 
 
+# A page that was leaving by a form, and that the browser brings back.
+BROUGHT_BACK = """() => {
+    window.leaving = true;
+    dispatchEvent(new PageTransitionEvent("pageshow", {persisted: true}));
+    return window.leaving;
+}"""
+
+
 def test_signing_out_in_another_tab_ends_the_answer_which_goes_on_later(office: RunningServer, visit: Visit) -> None:
     page = visit(office, name="ada")
     begin(page, "long, and signed out")
     address = page.url
+    assert page.evaluate(BROUGHT_BACK) is False, "else it would stay here when its session ends"
     other = page.context.new_page()
     other.goto(office.url)
     other.locator(".own-button").click()

@@ -174,7 +174,7 @@ def test_retention_is_counted_held_and_deleted_and_a_person_erased(server: Runni
     page.get_by_role("button", name="Count").click()
     expect(page.get_by_text("1 exchanges would be deleted; 0 are held")).to_be_visible()
     with page.expect_download() as started:
-        page.get_by_role("link", name="Export all of it").click()
+        page.get_by_role("link", name="Export their data").click()
     assert "secret kohlrabi" in started.value.path().read_text(encoding="utf-8")
     assert audit(server, "user.export") == [("admin", "王小明", "")]
     page.get_by_role("button", name="Erase").click()

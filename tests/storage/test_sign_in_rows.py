@@ -63,6 +63,7 @@ async def test_a_subject_leads_to_one_account(store: Store, ada: User) -> None:
     assert await identities.link(ada.id, "https://a", "2")
     assert await identities.find("https://a", "2") == ada
     assert await identities.issuers(ada.id) == {"https://a"}
+    assert await identities.of(ada.id) == [("https://a", "2")]
     assert await identities.unlink(ada.id, "https://a")
     assert not await identities.unlink(ada.id, "https://a")
     assert await identities.find("https://a", "2") is None

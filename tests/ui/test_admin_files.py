@@ -10,9 +10,11 @@ from pathlib import Path
 import httpx
 import pytest
 
+from engine.types import Message
 from storage import Store
 from tests.databases import PASSWORD, SECRET, in_a_thread, new_database
 from tests.server import RunningServer, bearer, form_token, key_of, running_server
+from tests.ui.exchanges import exchange
 from ui.pages.admin.ranges import RANGES
 from ui.seal import Seal
 
@@ -27,13 +29,21 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 async def furnish(folder: Path) -> None:
-    """Invitations whose tokens the tests know, and an audit trail."""
+    """Invitations whose tokens the tests know, an audit trail, and what a reviewer ran again."""
     store = Store(f"sqlite:///{folder / 'qdesk.db'}")
     store.open()
     for token, name, lasts in (("open", "", 1), ("named", "Dora", 1), ("over", "", -1)):
         sealed = Seal(SECRET.encode())("invite", token)
         expires_at = datetime.now(UTC) + timedelta(hours=lasts)
         await store.invites.create(sealed, name=name, role="reviewer", invited_by="chief", expires_at=expires_at)
+    ada, rita = await store.users.by_name("ada"), await store.users.by_name("rita")
+    assert ada
+    assert rita
+    await store.identities.link(ada.id, "https://provider.example", "ada's subject")
+    others = (Message("user", "what somebody else asked"),)
+    await store.exchanges.record(
+        exchange("rerun", "1", person=rita.id, source="review", conversation_id=None, messages=others)
+    )
     await store.options.set("banner", json.dumps({"text": "<b>今晚维护</b>", "level": "bad", "until": None}))
     await store.audit.add("chief", "banner.show", "", "=HYPERLINK(1)，维护")
     for number in range(1200):
@@ -127,7 +137,7 @@ def test_the_name_of_the_invitation_stays(server: RunningServer) -> None:
     assert server.rows("select name from users where name = 'mallory'") == []
 
 
-def test_all_that_is_kept_of_a_person_comes_as_one_file_and_is_audited(server: RunningServer) -> None:
+def test_what_a_person_has_here_comes_as_one_file_and_is_audited(server: RunningServer) -> None:
     for name in ("ada", "rita"):
         asked = {"messages": [{"role": "user", "content": f"asked by {name}"}]}
         answer = httpx.post(server.url + "/v1/chat/completions", json=asked, headers=bearer(key_of(name)), timeout=60)
@@ -146,15 +156,23 @@ def test_all_that_is_kept_of_a_person_comes_as_one_file_and_is_audited(server: R
         assert browser.get("/admin/people/export", params={"person": ada}).status_code == 403
     with server.sign_in() as admin:
         file = admin.get("/admin/people/export", params={"person": ada})
+        ((rita,),) = server.rows("select id from users where name = 'rita'")
+        reviewers = admin.get("/admin/people/export", params={"person": rita}).text
         assert admin.get("/admin/people/export", params={"person": "nobody"}).status_code == 404
     lines = [json.loads(line) for line in file.text.splitlines()]
     assert lines[0] | {"type": "account", "name": "ada"} == lines[0]
     requests = {one["messages"][-1]["content"] for one in lines if one["type"] == "request"}
     assert requests == {"asked by ada", "x"}, "what stood in a deleted conversation too"
-    assert {one["type"] for one in lines} == {"account", "session", "api_key", "request"}
+    by_type = {one["type"]: one for one in lines}
+    assert set(by_type) == {"account", "identity", "session", "api_key", "conversation", "request"}
+    assert by_type["identity"]["subject"] == "ada's subject"
+    assert (by_type["conversation"]["title"], by_type["conversation"]["deleted"]) == ("Hers", True)
     assert secret not in file.text
     assert "asked by rita" not in file.text
-    assert server.rows("select actor, target from audit where action = 'user.export'") == [("admin", "ada")]
+    assert "asked by rita" in reviewers
+    assert "what somebody else asked" not in reviewers, "ran again by a reviewer"
+    exported = "select actor, target from audit where action = 'user.export'"
+    assert server.rows(exported) == [("admin", "ada"), ("admin", "rita")]
 
 
 @pytest.mark.parametrize("token", ["", "over", "guessed", "open' --"])

@@ -1,6 +1,7 @@
 """Sessions in memory against the real store: what ends one, how fast it is felt, and who hears of it."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from pydantic import SecretStr
 
 from engine.settings import Settings
+from storage.database import READERS
 from storage.records import User
 from tests.databases import PASSWORD, new_store, password_hash
 from ui.access import Right
@@ -176,6 +178,21 @@ async def test_what_was_changed_past_this_process_is_noticed(auth: Auth, ada: Us
     await auth.store.users.set_disabled(ada.id, True)
     await auth.recheck()
     assert not auth.allowed(disabled)
+
+
+async def test_why_a_session_has_ended_is_not_waited_for(
+    auth: Auth, ada: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ui.auth.TELLS_WITHIN_S", 0.01)
+    visitor, answers = await visit(auth), threading.Event()
+    await auth.store.users.set_disabled(ada.id, True)
+    reads = [asyncio.create_task(auth.store._database.read(lambda _: answers.wait(60))) for _ in range(READERS)]
+    await asyncio.sleep(0)  # the database answers nobody now
+    try:
+        assert await asyncio.wait_for(auth.why_ended(visitor), 30) == "signed-out"
+    finally:
+        answers.set()
+        await asyncio.gather(*reads)
 
 
 async def test_a_key_calls_for_its_account_until_it_is_revoked(auth: Auth, ada: User) -> None:

@@ -122,7 +122,7 @@ class Asking:
 
     def check_free(self) -> None:
         """Raises InvalidRequest while something of this conversation is being answered, in whichever process."""
-        if self._view.shown.jobs() or self._view.shown.elsewhere:
+        if self._view.shown.answering:
             raise self._another()
 
     def _another(self) -> InvalidRequest:

@@ -81,6 +81,8 @@ class ChatView:
     # --- the page's life ---
 
     async def start(self, conversation_id: str) -> None:
+        if self.shown.closed:
+            return
         self._hub.join(self)
         for job in list(self._desk.service.jobs.values()):
             if job.request.person == self.visitor.user.id and job.request.source == "page":
@@ -94,10 +96,14 @@ class ChatView:
 
     def close(self) -> None:
         self._hub.leave(self)
-        self.shown.stop_following()
+        self.shown.close()
         for task in list(self._minded.values()):
             task.cancel()
-        later(vars(self).clear)  # its parts hold it, and it holds them
+        later(self._let_go)
+
+    def _let_go(self) -> None:
+        """Of the parts that hold this; the others stay, for whatever is under way all the same."""
+        del self.asking, self.turns
 
     def mind(self, job: Job) -> None:
         """Keep an answer going while this page is open, also when the page shows another conversation."""

@@ -45,6 +45,13 @@ class Shown:
         self._following: set[asyncio.Task[None]] = set()
         self.opened = 0  # how often something was opened: what an earlier opening still brings is dropped
         self._settled = 0  # which of these is the last that came to its end
+        self.closed = False  # the page is gone: nothing is shown on it or followed for it any more
+
+    def close(self) -> None:
+        self.closed = True
+        self.opened += 1  # what is being opened finds that it came too late
+        self.stop_following()
+        self._opening = self._changed = _unheard
 
     @property
     def id(self) -> str:
@@ -56,7 +63,11 @@ class Shown:
         return list(self.tree)
 
     async def open(self, conversation_id: str, user_id: str, *, push: bool = False) -> bool:
-        """Show a conversation; somebody else's is one that does not exist. False: another was opened meanwhile."""
+        """Show a conversation; somebody else's is one that does not exist. False: another was opened meanwhile, or
+        the page is gone.
+        """
+        if self.closed:
+            return False
         self.opened += 1
         opening, store, before = self.opened, self._desk.store.conversations, self._jobs(conversation_id)
         try:
@@ -84,6 +95,8 @@ class Shown:
 
         `before` are the jobs there were when the store was asked: one that has ended since is not as it was read.
         """
+        if self.closed:
+            return False
         self.opened += 1
         opening, known = self.opened, list(before or [])
         self.stop_following()
@@ -119,7 +132,7 @@ class Shown:
         for one in self.elsewhere:
             self._keep(background_tasks.create(self._follow_elsewhere(one, opening), name=f"follow {one.id} elsewhere"))
         if self._unfollowed and not self.elsewhere:
-            background_tasks.create(self._look_again(opening), name="await a row's end")
+            self._keep(background_tasks.create(self._look_again(opening), name="await a row's end"))
         return True
 
     async def _follow_elsewhere(self, exchange: Exchange, opening: int) -> None:
@@ -129,8 +142,8 @@ class Shown:
                 html = await asyncio.to_thread(render, row.whole_answer)
                 if opening != self.opened or not self.conversation:
                     return
-                if row.status.final:  # in a task of its own, since opening ends this one
-                    background_tasks.create(self.open(self.conversation.id, self.conversation.user_id), name="reopen")
+                if row.status.final:
+                    self._reopen(self.conversation)
                     return
                 self.take_over(row)
                 self._thread.put(turn(row, self.tree, self._say, html))
@@ -139,7 +152,11 @@ class Shown:
         """An answer has ended, and the database could not yet take its last row."""
         await asyncio.sleep(LOOK_AGAIN_S)
         if opening == self.opened and self.conversation:
-            await self.open(self.conversation.id, self.conversation.user_id)
+            self._reopen(self.conversation)
+
+    def _reopen(self, conversation: "Conversation") -> None:
+        """In a task of its own, since opening ends those that follow."""
+        background_tasks.create(self.open(conversation.id, conversation.user_id), name="reopen")
 
     def join(self, job: Job) -> None:
         """A question of this conversation was asked, on this page or on another one: show it and follow."""
@@ -183,6 +200,11 @@ class Shown:
     def _unfollowed(self) -> list[Exchange]:
         """What of the branch that is shown has not ended, as far as the log knows, and is answered by no job here."""
         return [one for one in self.path if not one.status.final and one.id not in self.running]
+
+    @property
+    def answering(self) -> bool:
+        """Whether a question has to wait: for a branch that is answered here, or the one shown that is elsewhere."""
+        return bool(self.jobs() or self.elsewhere)
 
     @property
     def busy(self) -> bool:
@@ -246,3 +268,7 @@ class Shown:
         html = None if answer.all_sent else await asyncio.to_thread(render, exchange.whole_answer)
         self._changed()
         self._thread.put(turn(exchange, self.tree, self._say, html))
+
+
+def _unheard() -> None:
+    """Instead of telling a page that is gone."""

@@ -42,14 +42,15 @@ class TurnActions:
         if not exchange or not text.strip():
             self._thread.not_edited(nonce, self._view.say("This message is not there any more."))
             return
+        asking = self._view.asking
 
         async def ask() -> None:
-            self._view.asking.check_length(text)
+            asking.check_length(text)
             await self._end_answers(beginning(self._view.shown.tree, exchange))
-            self._view.asking.check_free()
-            await self._view.asking.submit(text, self._view.shown.above(exchange))
+            asking.check_free()
+            await asking.submit(text, self._view.shown.above(exchange))
 
-        await self._view.asking.once(nonce, ask, lambda sentence, *_: self._thread.not_edited(nonce, sentence))
+        await asking.once(nonce, ask, lambda sentence, *_: self._thread.not_edited(nonce, sentence))
 
     async def regenerate(self, fields: Fields) -> None:
         """Ask again what this exchange asked, with the settings as they are now: a new version beside it."""

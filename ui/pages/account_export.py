@@ -1,10 +1,12 @@
 """GET /account/export: what the server holds of the person who asks, as JSON lines; each line says what it is.
 
-Account, sessions, names of keys, templates, ratings, and what their programs asked. Conversations are exported by the
-chat page. Never holds a password, a token or a key, nor anything of anybody else.
+Account, who they are at a provider, sessions, names of keys, templates, ratings, and what their programs asked.
+Conversations are exported by the chat page. Never holds a password, a token or a key, nor anything of anybody else:
+what a reviewer ran again is another person's question, and is left out.
 
 GET /admin/people/export?person=ID: the same for an administrator who is asked for it, with the conversations and all
-that the log has of this person, what stood in deleted conversations too. Audited.
+that the log has of this person, deleted ones too. Without what reviewers wrote of it, and what was written of the
+person: lines of the audit trail, holds, counts by day. Audited.
 """
 
 import json
@@ -77,6 +79,8 @@ async def _facts(desk: Desk, user: "User", *, whole: bool) -> Facts:
     prompt, sampling = await store.users.defaults(user.id)
     chosen = {"default_system_prompt": prompt, "default_sampling": asdict(sampling) if sampling else None}
     yield "account", asdict(user) | chosen
+    for issuer, subject in await store.identities.of(user.id):
+        yield "identity", {"issuer": issuer, "subject": subject}
     for session in await store.sessions.list(user.id):
         yield "session", _session(session)
     for key in await store.api_keys.list(user.id):
@@ -87,11 +91,12 @@ async def _facts(desk: Desk, user: "User", *, whole: bool) -> Facts:
     for given in await store.feedback.list(user.id):
         yield "rating", {name: getattr(given, name) for name in ("exchange_id", "rating", "reason", "comment", "at")}
     if whole:
-        async for conversation in _pieces(partial(store.conversations.list, user.id)):
+        async for conversation in _pieces(partial(store.conversations.list, user.id, deleted=True)):
             yield "conversation", asdict(conversation)
     asked = ExchangeFilter(person=user.id, source=None if whole else "api")
     async for exchange in _pieces(partial(store.exchanges.read, asked)):
-        yield "request", asdict(exchange)
+        if exchange.source != "review":
+            yield "request", asdict(exchange)
 
 
 async def _pieces(read: "Callable[..., Awaitable[Page[T]]]") -> AsyncIterator[T]:

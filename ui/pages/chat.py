@@ -61,7 +61,7 @@ def _build(desk: Desk, hub: Hub, when_free: WhenFree, conversation_id: str) -> N
     )
     Ratings(desk, hub, view, thread, dialog)
     view.on_ended = notices.ended
-    when_free.join(desk, visitor, waiting, lambda: bool(view.shown.running or view.shown.jobs()))
+    when_free.join(desk, visitor, waiting, lambda: view.shown.busy or view.shown.answering)
     client.on_connect(view.connected)
     client.on_delete(view.close)
     client.on_delete(lambda: when_free.leave(waiting))

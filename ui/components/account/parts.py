@@ -3,14 +3,13 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from nicegui import Client, ui
+from nicegui import Client, background_tasks, ui
 from nicegui.element import Element
 
 from ui.auth import Visitor
 from ui.desk import Desk
-from ui.ended import lead_away
 from ui.i18n import Language
-from ui.theme import heading
+from ui.theme import heading, put_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +29,7 @@ class Owner:
         """Whether the session still lives; whoever's does not is led away."""
         if self.desk.auth.allowed(self.visitor):
             return True
-        lead_away(self.client, "signed-out", self.visitor.user.language)
+        background_tasks.create(put_out(self.desk, self.visitor, self.client), name="put a page out")
         return False
 
     def tell(self, text: str) -> None:

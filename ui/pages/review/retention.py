@@ -179,7 +179,7 @@ class Erasing:
         with ui.element("div").classes("buttons"):
             _button(say("Count"), self._count)
             _button(say("Erase"), self._erase, danger=True)
-            self.file = ui.link(say("Export all of it"), "#").props("download").classes("small-button")
+            self.file = ui.link(say("Export their data"), "#").props("download").classes("small-button")
             self.file.visible = False
         self.result = ui.label().props('role="status"')
 
