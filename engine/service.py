@@ -210,7 +210,7 @@ class ChatService:
         self._tasks[job.id] = task = asyncio.create_task(self._run(job, ticket), name=f"job {job.id}")
         task.add_done_callback(lambda task: self._ended(job, ticket, task))
         if request.source != "api" or request.outlives:  # other programs end theirs themselves
-            end_when_abandoned(job, self.settings.abandon_after_s, self.end)
+            end_when_abandoned(job, self.settings.abandoned_after_s, self.end)
         self._let_in([ticket] if ticket.admitted_at is not None else [])
         return job
 

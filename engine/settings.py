@@ -139,7 +139,9 @@ class Settings(SignInSettings):
         600, gt=0, description="Seconds from asking to the last token, waiting included."
     )
     abandon_after_s: Seconds = Field(
-        60, ge=0, description="Seconds that an answer goes on when its person has no page open."
+        60,
+        ge=0,
+        description="Seconds that an answer goes on when its person has no page open; on PostgreSQL 3 at least.",
     )
     drain_s: Seconds = Field(30, ge=0, description="Seconds that running answers get to finish when the server stops.")
 
@@ -152,6 +154,11 @@ class Settings(SignInSettings):
     @property
     def openai_base_urls(self) -> list[str]:
         return [url.strip() for url in self.openai_base_url.split(",")]
+
+    @property
+    def abandoned_after_s(self) -> float:
+        """`abandon_after_s`, but long enough for other processes to tell, once a second, that somebody reads it."""
+        return max(self.abandon_after_s, 3.0) if self.shares_database else self.abandon_after_s
 
     @property
     def shares_database(self) -> bool:

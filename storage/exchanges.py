@@ -167,10 +167,10 @@ class Exchanges:
 
 
 def _exchanges(session: Session, numbers: Sequence[int]) -> list[Exchange]:
-    """The exchanges of these numbers, in their order."""
+    """The exchanges of these numbers, in their order; without what has been deleted since they were found."""
     rows = session.exec(select(ExchangeTable).where(col(ExchangeTable.number).in_(numbers)))
     by_number = {row.number: row for row in rows}
-    return [to_exchange(by_number[number]) for number in numbers]
+    return [to_exchange(by_number[number]) for number in numbers if number in by_number]
 
 
 # What changes after the first snapshot. The rest stays, so that the indexes over it are not written again either.

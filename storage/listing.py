@@ -152,7 +152,10 @@ def _either(word: str) -> sa.ColumnElement[bool]:
 
 
 def lines(session: Session, numbers: Sequence[int], text: str = "") -> list[ExchangeRow]:
-    """The rows of these numbers, in their order, with the snippets around what `text` looks for."""
+    """The rows of these numbers, in their order, with the snippets around what `text` looks for.
+
+    What has been deleted since the numbers were found is left out: to PostgreSQL each statement is a moment of its own.
+    """
     whole: list[sa.ColumnElement[Any]] = [
         col(ExchangeTable.prompt).label("all_prompt"),
         col(ExchangeTable.answer).label("all_answer"),
@@ -163,7 +166,7 @@ def lines(session: Session, numbers: Sequence[int], text: str = "") -> list[Exch
         .where(_NUMBER.in_(numbers))
     )
     by_number = {row.number: row for row in session.connection().execute(rows)}
-    return [_line(by_number[number], text) for number in numbers]
+    return [_line(by_number[number], text) for number in numbers if number in by_number]
 
 
 _COLUMNS = [

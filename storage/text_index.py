@@ -11,14 +11,18 @@ from loguru import logger
 
 NAME = "exchanges_search"  # as SQLite's is called
 FINAL = "status NOT IN ('queued', 'running')"  # queries must say it in these very words to be answered by the index
-MISSING = (
-    "Text in the log is looked for without an index, which takes long in a long log: {why}. Let whoever owns the "
-    "database run CREATE EXTENSION pg_trgm in it, then start Qdesk anew."
+WITHOUT = "Text in the log is looked for without an index, which takes long in a long log: {why}. "
+NO_EXTENSION = WITHOUT + "Let whoever owns the database run CREATE EXTENSION pg_trgm in it, then start Qdesk anew."
+NOT_MADE = WITHOUT + "The next start tries again to make the index."
+MAKING = (
+    "The index for finding text is made now, over {rows} exchanges. That takes a while in a long log, and until it is "
+    "done nobody can write to the log, other processes neither."
 )
 BLIND = (
     "This database takes letters beyond ASCII for no letters (its LC_CTYPE is {locale}), so Chinese is looked for "
     "without an index. A database that is made with LOCALE 'C.UTF-8' has one."
 )
+ENABLE = "CREATE EXTENSION IF NOT EXISTS pg_trgm"
 MAKE = f"CREATE INDEX {NAME} ON exchanges USING gin (prompt gin_trgm_ops, answer gin_trgm_ops) WHERE {FINAL}"
 
 
@@ -27,16 +31,23 @@ def is_there(connection: sa.Connection) -> bool:
 
 
 def make(connection: sa.Connection) -> None:
-    """Make the index unless it is there. Where that is not permitted, it is said in the log and nothing is changed."""
-    if is_there(connection):
+    """Make the index unless it is there, within the migration. Where that cannot be done, the log says why."""
+    if is_there(connection) or not _done(connection, ENABLE, NO_EXTENSION):
         return
+    if rows := connection.exec_driver_sql("SELECT count(*) FROM exchanges").scalar():
+        logger.info("{}", MAKING.format(rows=rows))
+    if not _done(connection, MAKE, NOT_MADE):
+        return
+    if not connection.exec_driver_sql("SELECT show_trgm('天气预报')").scalar():
+        logger.warning("{}", BLIND.format(locale=connection.exec_driver_sql("SHOW lc_ctype").scalar()))
+
+
+def _done(connection: sa.Connection, statement: str, otherwise: str) -> bool:
+    """Run it. False: the database refused, which is in the log now, and nothing is changed."""
     try:
         with connection.begin_nested():
-            connection.exec_driver_sql("CREATE EXTENSION IF NOT EXISTS pg_trgm")
-            connection.exec_driver_sql(MAKE)
-            trigrams = connection.exec_driver_sql("SELECT show_trgm('天气预报')").scalar()
+            connection.exec_driver_sql(statement)
     except sa.exc.DBAPIError as error:
-        logger.warning("{}", MISSING.format(why=str(error.orig).strip().splitlines()[0].rstrip(".")))
-        return
-    if not trigrams:
-        logger.warning("{}", BLIND.format(locale=connection.exec_driver_sql("SHOW lc_ctype").scalar()))
+        logger.warning("{}", otherwise.format(why=str(error.orig).strip().splitlines()[0].rstrip(".")))
+        return False
+    return True

@@ -1,16 +1,17 @@
 """Answers that another process of this Qdesk gives: which there are, ending them from here, and following them.
 
     stop(desk, id)                               as its person's Stop would; `cancel` as an administrator or a program
-    await ended(desk, id)                        until its row is final, or nobody has ended it for PATIENCE_S
+    await ended(desk, id, stop)                  tells it until its row is final, or nobody has ended it for PATIENCE_S
     async for exchange in followed(desk, row)    its row as it grows, the final one last
 
 Their rows are in the database, a second old at most; what shall become of them is told by the bus. That may be lost
-while the database is away: whoever asked may ask again. With one process there are none, and nothing is asked.
+while the database is away: whoever waits for the end tells it again. With one process there are none, and nothing is
+asked.
 """
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 STOP, CANCEL, READ = "stop", "cancel", "read"  # on the bus, with the id of an exchange
 LOOK_EVERY_S = 1.0  # as often as a running answer is written down
-PATIENCE_S, ENDED_EVERY_S = 10.0, 0.1
+PATIENCE_S, ENDED_EVERY_S, TELL_EVERY_S = 10.0, 0.1, 1.0
 
 
 def listen(desk: Desk) -> None:
@@ -52,8 +53,9 @@ async def elsewhere(desk: Desk, person: str | None = None) -> "list[ExchangeRow]
     """What runs and waits in other processes, oldest first; of one person, or of everybody."""
     if desk.store.cluster is None:
         return []
+    before = set(desk.service.jobs)  # one that ends here meanwhile is unfinished in what the database says
     rows = await desk.store.exchanges.unfinished(person)
-    return [row for row in rows if row.id not in desk.service.jobs]
+    return [row for row in rows if row.id not in before and row.id not in desk.service.jobs]
 
 
 def stop(desk: Desk, id: str) -> None:
@@ -64,10 +66,16 @@ def cancel(desk: Desk, id: str) -> None:
     desk.bus.tell(CANCEL, id)
 
 
-async def ended(desk: Desk, id: str) -> Exchange | None:
-    """Its row when it has ended, or when that takes too long; None: there is none any more."""
-    until = time.monotonic() + PATIENCE_S
+async def ended(desk: Desk, id: str, tell: Callable[[Desk, str], None]) -> Exchange | None:
+    """Its row when it has ended, or as it stands when that takes too long; None: there is none any more.
+
+    `tell`, which is `stop` or `cancel`, is said again and again: the bus may lose it.
+    """
+    until, told_s = time.monotonic() + PATIENCE_S, -1e9
     while True:
+        if time.monotonic() - told_s >= TELL_EVERY_S:
+            tell(desk, id)
+            told_s = time.monotonic()
         exchange = await desk.store.exchanges.get(id)
         if exchange is None or exchange.status.final or time.monotonic() > until:
             return exchange
@@ -76,7 +84,7 @@ async def ended(desk: Desk, id: str) -> Exchange | None:
 
 async def followed(desk: Desk, exchange: Exchange) -> AsyncGenerator[Exchange, None]:
     """The row whenever it has changed, to its end. Whoever gives the answer hears that somebody reads it."""
-    tell_every_s, told_s = desk.settings.abandon_after_s / 3, -1e9
+    tell_every_s, told_s = desk.settings.abandoned_after_s / 3, -1e9
     while not exchange.status.final:
         if time.monotonic() - told_s >= tell_every_s:
             desk.bus.tell(READ, exchange.id)

@@ -163,6 +163,22 @@ def test_the_exact_messages_are_shown_on_demand(server: RunningServer, visit: Vi
     )
 
 
+def test_messages_that_cannot_be_read_are_said_to_be_so_and_can_be_asked_for_again(
+    server: RunningServer, visit: Visit
+) -> None:
+    page = visit(server, "/review?open=last", name="rita")
+    show = page.locator("#turn-last").get_by_role("button", name="Show the exact messages")
+    expect(show).to_be_visible()
+    ((messages,),) = server.rows("select messages from exchanges where id = 'last'")
+    server.change("update exchanges set messages = 'damaged' where id = 'last'")
+    show.click()
+    expect(page.locator(".turn-why")).to_have_text("The log could not be read. Try again in a moment.")
+    server.change("update exchanges set messages = ? where id = 'last'", messages)
+    show.click()
+    expect(page.locator(".turn-sent pre")).to_have_text(["Be kind.", "a", "b", "c", "d", "Thanks"])
+    expect(show).to_have_count(0)
+
+
 def test_a_programs_request_shows_what_it_brought_along(server: RunningServer, visit: Visit) -> None:
     page = visit(server, "/review?source=api&open=program", name="rita")
     expect(page.locator(".turn--earlier")).to_have_count(3)

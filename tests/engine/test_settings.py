@@ -134,6 +134,13 @@ def test_sqlite_lives_in_the_data_folder_unless_another_database_is_named() -> N
     assert Settings().sqlalchemy_url.endswith("/data/qdesk.db")
 
 
+def test_an_answer_is_not_abandoned_before_another_process_can_tell_that_it_is_read() -> None:
+    shared = {"backend": "scripted", "database_url": "postgresql+psycopg://db/qdesk"}
+    assert Settings(backend="scripted", abandon_after_s=0).abandoned_after_s == 0
+    assert Settings.model_validate({**shared, "abandon_after_s": 0}).abandoned_after_s == 3
+    assert Settings.model_validate({**shared, "abandon_after_s": 9}).abandoned_after_s == 9
+
+
 def test_every_setting_has_a_meaning_and_a_line_in_the_page() -> None:
     page = document()
     for name, field in Settings.model_fields.items():

@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from engine.types import Message, Sampling, Status
 from storage import Store
 from storage.records import ExchangeFilter
-from tests.storage.making import NOON, a_person, an_exchange
+from tests import postgresql
+from tests.storage.making import NOON, a_person, an_exchange, fill
 
 
 async def test_every_field_of_an_exchange_comes_back(store: Store) -> None:
@@ -148,3 +149,26 @@ async def test_usage_counts_requests_and_tokens_by_person(store: Store) -> None:
     assert await store.exchanges.usage(NOON) == {ada.id: (2, 30), bob.id: (1, 5)}
     assert await store.exchanges.usage(NOON + timedelta(hours=1)) == {ada.id: (1, 20), bob.id: (1, 5)}
     assert await store.exchanges.usage(NOON + timedelta(days=1)) == {}
+
+
+@pytest.mark.skipif(not postgresql.there_is_one(), reason=postgresql.MISSING)
+async def test_what_is_deleted_while_a_list_is_read_is_left_out() -> None:
+    """Each statement sees PostgreSQL as it is at its moment: first the numbers, then their rows."""
+    url = postgresql.migrated()
+    fill(url, [an_exchange(text, queued_at=NOON + timedelta(hours=n)) for n, text in enumerate("abc")])
+    store = Store(url)
+    store.open()
+    beside = sa.create_engine(url, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+
+    def delete_newest(connection: object, cursor: object, statement: str, *_: object) -> None:
+        if "exchanges.number IN" in statement:
+            with beside.connect() as another:
+                another.exec_driver_sql("DELETE FROM exchanges WHERE number = (SELECT max(number) FROM exchanges)")
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", delete_newest)
+    try:
+        assert [row.prompt for row in (await store.exchanges.search(ExchangeFilter())).items] == ["b", "a"]
+        assert [one.prompt for one in (await store.exchanges.read(ExchangeFilter())).items] == ["a"]
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", delete_newest)
+        store.close()

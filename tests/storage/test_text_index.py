@@ -144,6 +144,32 @@ async def test_without_the_right_to_make_it_the_same_is_found_and_a_sentence_say
     logger.remove(sink)
 
 
+def test_an_index_over_rows_is_announced_and_what_keeps_it_from_being_made_is_named() -> None:
+    url = postgresql.migrated()
+    fill(url, [an_exchange("天气预报"), an_exchange("a needle")])
+    said: list[str] = []
+    sink = logger.add(said.append, format="{message}", level="INFO")
+    with by_itself(url) as connection:
+        connection.exec_driver_sql("DROP EXTENSION pg_trgm CASCADE")
+        connection.exec_driver_sql("CREATE SCHEMA aside")
+        connection.exec_driver_sql("CREATE EXTENSION pg_trgm SCHEMA aside")  # where it is there and not found
+        Store(url).migrate()
+        announced, refused = said
+        assert "over 2 exchanges" in announced
+        assert 'operator class "gin_trgm_ops" does not exist' in refused
+        assert "The next start tries again" in refused
+        assert "CREATE EXTENSION" not in refused
+        assert not text_index.is_there(connection)
+
+        connection.exec_driver_sql("ALTER EXTENSION pg_trgm SET SCHEMA public")
+        Store(url).migrate()
+        assert said[2:] == [announced]
+        assert text_index.is_there(connection)
+        Store(url).migrate()
+        assert len(said) == 3
+    logger.remove(sink)
+
+
 def test_a_database_that_knows_no_chinese_letters_is_told_of() -> None:
     with by_itself(postgresql.new_database()) as connection:
         connection.exec_driver_sql("CREATE DATABASE plain_c TEMPLATE template0 LOCALE 'C'")

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,6 +15,7 @@ from engine.shared_places import SharedPlaces
 from engine.types import Status
 from storage import Store
 from storage.joining import Joining
+from storage.records import ExchangeRow
 from tests import postgresql
 from tests.databases import SECRET
 from tests.engine.kit import UnrulyBackend, question, running, until
@@ -26,7 +28,7 @@ from ui.bus import Bus
 from ui.cluster import Sharing
 from ui.desk import Desk
 from ui.elsewhere import cancel, elsewhere, ended, followed, stop
-from ui.erasing import erase
+from ui.erasing import StillAnswering, erase
 from ui.limits import LiveLimits, keep_limits, limits_now, limits_of, reset_limits
 from ui.sign_in.failing import SignInFailed
 from ui.steering import set_intake
@@ -196,11 +198,57 @@ async def test_what_one_answers_the_others_list_follow_and_end(two: tuple[Desk, 
     assert job.status is Status.STOPPED
 
     second = await begun(one, ada.id)
-    cancel(other, second.id)
-    cancelled = await ended(other, second.id)
+    cancelled = await ended(other, second.id, cancel)
     assert cancelled
     assert cancelled.status is Status.CANCELLED
 
     third = await begun(one, ada.id)
     assert await erase(other, ada.id) == 3  # what still ran elsewhere would have been left
     assert third.status is Status.STOPPED
+
+
+async def test_nothing_is_erased_while_another_goes_on_answering_and_what_it_is_told_is_told_again(
+    two: tuple[Desk, Desk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = two
+    ada = await one.store.users.create("ada", "hash", "staff")
+    assert ada
+    job = await begun(one, ada.id)
+    unheard = replace(other, bus=Bus(lambda topic, text: None))
+    with monkeypatch.context() as hasty:
+        hasty.setattr("ui.elsewhere.PATIENCE_S", 0.0)
+        with pytest.raises(StillAnswering):
+            await erase(unheard, ada.id)
+    assert not job.status.final
+    assert await one.store.exchanges.get(job.id)
+
+    told: list[str] = []
+
+    def send(topic: str, text: str) -> None:
+        if told:  # the first is lost
+            other.bus.tell(topic, text)
+        told.append(topic)
+
+    monkeypatch.setattr("ui.elsewhere.TELL_EVERY_S", 0.0)
+    assert await erase(replace(other, bus=Bus(send)), ada.id) == 1
+    assert job.status is Status.STOPPED
+
+
+async def test_what_ends_here_while_the_database_is_asked_is_not_taken_for_anothers(
+    two: tuple[Desk, Desk], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _ = two
+    ada = await one.store.users.create("ada", "hash", "staff")
+    assert ada
+    job = await begun(one, ada.id)
+    ask = one.store.exchanges.unfinished
+
+    async def unfinished(person: str | None = None) -> list[ExchangeRow]:
+        rows = await ask(person)
+        assert [row.id for row in rows] == [job.id]
+        one.service.stop_job(job)
+        await job.closed()
+        return rows
+
+    monkeypatch.setattr(one.store.exchanges, "unfinished", unfinished)
+    assert await elsewhere(one) == []

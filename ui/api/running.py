@@ -51,8 +51,7 @@ def register(desk: Desk) -> None:
             await job.closed()
             status = job.status
         else:
-            cancel_elsewhere(desk, id)
-            row = await ended(desk, id)
+            row = await ended(desk, id, cancel_elsewhere)
             status = row.status if row else Status.CANCELLED
         if asked.person != caller.person:
             logger.info("request {} cancelled by {}", id, caller.name or "the operator")

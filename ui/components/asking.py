@@ -59,7 +59,11 @@ class Asking:
             self.check_free()
             await ask()
 
-        await self.once("", alone, lambda sentence, *_: self._composer.refused("", sentence, retry=False))
+        await self.once("", alone, self.tell)
+
+    def tell(self, sentence: str, *_: object) -> None:
+        """Say above the composer why something was not done, whatever the draft is."""
+        self._composer.refused("", sentence, retry=False)
 
     async def once(self, nonce: str, ask: Callable[[], Awaitable[None]], refused: Refused) -> None:
         """Run `ask` unless one is being taken; tell what stands in its way.

@@ -85,7 +85,10 @@ class TurnActions:
         with self._hub.alone_with(id) as alone:
             if not alone:
                 return
-            await self._end_answers(first)
+            if not await self._end_answers(first):
+                sentence = say("The answer has not ended yet, so nothing was deleted. Try again in a moment.")
+                self._view.asking.tell(sentence)
+                return
             head = shown.path[-1].id if shown.path else None
             if await self._desk.store.turns.remove(id, self._user_id, first.id, neighbour(shown.tree, first)):
                 self._removed = id, first.id, head
@@ -114,18 +117,20 @@ class TurnActions:
     def _user_id(self) -> str:
         return self._view.visitor.user.id
 
-    async def _end_answers(self, above: Exchange) -> None:
-        """Stop what is being answered at or below this exchange, and wait until it has ended."""
-        shown = self._view.shown
+    async def _end_answers(self, above: Exchange) -> bool:
+        """Stop what is being answered at or below this exchange. False: another process has not ended it in time."""
+        shown, all_ended = self._view.shown, True
         for job in shown.jobs():
             if above in branch(shown.tree | {job.id: job.exchange()}, job.id) or job.id == above.id:
                 self._desk.service.stop_job(job)
                 await job.closed()
         for exchange in shown.elsewhere:
-            if above in branch(shown.tree, exchange.id):
-                stop(self._desk, exchange.id)
-                if row := await ended(self._desk, exchange.id):
-                    shown.take_over(row)
+            if above not in branch(shown.tree, exchange.id):
+                continue
+            if row := await ended(self._desk, exchange.id, stop):
+                shown.take_over(row)
+                all_ended = all_ended and row.status.final
+        return all_ended
 
     async def _show_everywhere(self, conversation_id: str) -> None:
         for view in self._hub.showing(conversation_id):

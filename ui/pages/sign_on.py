@@ -87,9 +87,7 @@ async def way_out(entrance: Entrance, request: Request, visitor: Visitor) -> Res
     say = entrance.say_to(request)
     about = say("You are signed out here. Now {name} signs you out as well.", name=provider.label)
     body = notice(about) + link(address, say("Go on"))
-    page = document(request, say, say("Signed out"), body)
-    page.headers["Refresh"] = f"0; url={address}"
-    return page
+    return document(request, say, say("Signed out"), body, leads_to=address)
 
 
 async def _connect(entrance: Entrance, request: Request, visitor: Visitor, known: Known) -> Response:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from nicegui import ui
 
 from ui.components.account.parts import Owner, button, form, section, submit
-from ui.erasing import erase, request_erasure
+from ui.erasing import StillAnswering, end_answers, erase, request_erasure, why_not_erased
 
 if TYPE_CHECKING:
     from storage.records import Reading
@@ -93,15 +93,23 @@ class Erasing:
         if str(self._name.value or "").strip() != owner.visitor.user.name:
             owner.warn(say("That is not your name, so nothing was erased."))
             return
-        store, name = owner.desk.store, owner.visitor.user.name
-        await store.audit.add(name, "erasure.request", name)
-        if self._at_once:
-            erased = await erase(owner.desk, owner.id)
-            await store.audit.add(name, "erasure.done", name, str(erased))
-        else:
-            await request_erasure(owner.desk, owner.id)
+        try:
+            await end_answers(owner.desk, owner.id)  # before the audit trail says anything of it
+            await self._ask_or_erase()
+        except StillAnswering:
+            owner.warn(why_not_erased(say))
+            return
         owner.tell(say("It is erased.") if self._at_once else say("Your conversations are gone from your pages."))
         await self._show()
+
+    async def _ask_or_erase(self) -> None:
+        desk, id, name = self._owner.desk, self._owner.id, self._owner.visitor.user.name
+        await desk.store.audit.add(name, "erasure.request", name)
+        if self._at_once:
+            erased = await erase(desk, id)
+            await desk.store.audit.add(name, "erasure.done", name, str(erased))
+        else:
+            await request_erasure(desk, id)
 
     async def _withdraw(self) -> None:
         if self._owner.may():

@@ -131,9 +131,9 @@ export default {
                   <dl><div v-for="fact in group.facts" :key="fact.name"><dt>{{ fact.name }}</dt><dd :class="{ long: fact.value.length > 24 }">{{ fact.value }}</dd></div></dl>
                 </div>
               </div>
-              <button v-if="!sent[turn.id]" type="button" class="inbox-quiet" @click="askSent(turn.id)">{{ texts.showSent }}</button>
-              <template v-else>
-                <ol class="turn-sent" :aria-label="texts.sent">
+              <button v-if="!sent[turn.id]?.messages.length" type="button" class="inbox-quiet" @click="askSent(turn.id)">{{ texts.showSent }}</button>
+              <template v-if="sent[turn.id]">
+                <ol v-if="sent[turn.id].messages.length" class="turn-sent" :aria-label="texts.sent">
                   <li v-for="(message, at) in sent[turn.id].messages" :key="at"><p class="turn-role">{{ message.roleName }}</p><pre>{{ message.text }}</pre></li>
                 </ol>
                 <p v-if="sent[turn.id].whyNot" class="turn-why">{{ sent[turn.id].whyNot }}</p>

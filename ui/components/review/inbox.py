@@ -114,7 +114,10 @@ class Inbox(Element, component="inbox.js"):
         self.run_method("showMissing", n, sentence)
 
     def show_sent(self, id: str, messages: Sequence[Said], prompt: Sequence[Part], why_not: str) -> None:
-        """What went to the model: the messages, and the prompt that its template makes of them, or why not that."""
+        """What went to the model: the messages, and the prompt that its template makes of them, or why not that.
+
+        Without messages it is told why there are none, and can be asked for again.
+        """
         self.run_method("showSent", id, {"messages": list(messages), "prompt": list(prompt), "whyNot": why_not})
 
     def show_trouble(self, n: int, sentence: str) -> None:

@@ -6,7 +6,7 @@ from nicegui import ui
 
 from ui.components.account.parts import button
 from ui.components.dialogs import titled
-from ui.erasing import erase
+from ui.erasing import StillAnswering, end_answers, erase, why_not_erased
 from ui.pages.admin.administrator import Administrator
 from ui.theme import heading
 
@@ -60,7 +60,15 @@ class Erasures:
         self.dialog.close()
         if asked.user_id not in {each.user_id for each in await self.desk.store.erasures.waiting()}:
             self.admin.warn(self.say("{name} asks for it no more, so nothing was erased.", name=asked.user_name))
-        elif await self.admin.noted("erasure.done", asked.user_name):
-            await erase(self.desk, asked.user_id)
-            self.admin.tell(self.say("What {name} wrote is erased.", name=asked.user_name))
+        else:
+            await self._erase_all(asked)
         await self._show()
+
+    async def _erase_all(self, asked: "Erasure") -> None:
+        try:
+            await end_answers(self.desk, asked.user_id)  # before the audit trail says that it is done
+            if await self.admin.noted("erasure.done", asked.user_name):
+                await erase(self.desk, asked.user_id)
+                self.admin.tell(self.say("What {name} wrote is erased.", name=asked.user_name))
+        except StillAnswering:
+            self.admin.warn(why_not_erased(self.say))

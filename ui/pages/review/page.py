@@ -142,10 +142,11 @@ class Review:
 
     async def sent(self, args: Mapping[str, object]) -> None:
         """The exact messages and the prompt, which need not be what the conversation shows."""
-        exchange = await self._read(args)
-        if exchange is not None:
-            prompt, why_not = await self._prompt(exchange)
-            self.inbox.show_sent(exchange.id, said(exchange.messages, self.say), prompt, why_not)
+        with self._excused(lambda sentence: self.inbox.show_sent(text_of(args, "id"), [], [], sentence)):
+            exchange = await self._read(args)
+            if exchange is not None:
+                prompt, why_not = await self._prompt(exchange)
+                self.inbox.show_sent(exchange.id, said(exchange.messages, self.say), prompt, why_not)
 
     async def _prompt(self, exchange: Exchange) -> tuple[list[Part], str]:
         """The prompt that the model's template made of the messages; else why that cannot be shown."""
@@ -158,6 +159,9 @@ class Review:
             return parts(await asyncio.to_thread(backend.pieces, exchange.messages)), ""
         except EngineError:
             return [], self.say("The model is not ready, so its template is not here.")
+        except Exception:
+            logger.exception("the prompt of an exchange could not be made")
+            return [], self.say("The model's template could not be used on these messages.")
 
     async def _read(self, args: Mapping[str, object]) -> Exchange | None:
         """The exchange that is asked for, once it is written down that this reviewer has asked for it."""

@@ -11,7 +11,7 @@ from nicegui import ui
 
 from ui.components.data_table import Action, Column, DataTable, Row
 from ui.desk import Desk
-from ui.erasing import erase
+from ui.erasing import StillAnswering, end_answers, erase, why_not_erased
 from ui.i18n import Language
 from ui.pages.admin.administrator import Administrator, administration
 from ui.retention import LONGEST_DAYS, days_now, keep_days, retain
@@ -207,10 +207,14 @@ class Erasing:
         if str(self.name.value or "").strip() != user.name:
             self.admin.warn(self.say("Write the person's name into the second field."))
             return
-        if not await self.admin.noted("user.erase", user.name):
-            return
         try:
+            await end_answers(self.desk, user.id)  # before the audit trail says that it is done
+            if not await self.admin.noted("user.erase", user.name):
+                return
             count = await erase(self.desk, user.id)
+        except StillAnswering:
+            self.admin.warn(why_not_erased(self.say))
+            return
         except Exception:
             logger.exception("a person's data could not be erased")
             self.admin.warn(self.say("That could not be finished. Try again in a moment."))
