@@ -80,6 +80,9 @@ def test_metrics_count_what_happened(busy: RunningServer) -> None:
     def metrics() -> str:
         return httpx.get(busy.url + "/metrics", headers=bearer()).text
 
+    question = {"messages": [{"role": "user", "content": "hello"}]}  # which gets a first token, as not all before did
+    url = busy.url + "/v1/chat/completions"
+    assert httpx.post(url, json=question, headers=bearer(key_of("bob")), timeout=30).status_code == 200
     with running_long(busy, "ada"):
         assert 'qdesk_num_requests_running{model_name="scripted"} 1.0' in metrics()
     eventually(lambda: 'qdesk_num_requests_running{model_name="scripted"} 0.0' in metrics())
