@@ -4,7 +4,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.payloads import PAYLOADS
@@ -195,6 +195,7 @@ def test_the_corpus_stays_text() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(alphabet=st.sampled_from("<>[]()!\"'`&;:/=\\\n\t *_~|-#ajsx"), max_size=120))
+@example("[]()")
 def test_no_text_makes_anything_else(text: str) -> None:
     assert Inspector(render(text)).troubles == []
 

@@ -98,6 +98,8 @@ def clean(html: str) -> str:
 
 
 def _bounded(tag: str, attribute: str, value: str) -> str | None:
+    if attribute == "href":  # `[]()` is a link to nothing, which would lead to the page itself
+        return value if _SAFE_LINK.match(value) else None
     return value if attribute not in _LENGTHS or _SHORT.fullmatch(value) else None
 
 
