@@ -1,8 +1,14 @@
-"""How the tests are shared out between the workers of `pytest -n`, which `make test` uses. Knows no test."""
+"""How the tests are shared out between the workers of `pytest -n`, which `make test` uses. Knows no test.
 
+Hypothesis's examples are the same in every run, so that none fails by chance. `CHANCE=1 pytest FILE` tries new ones;
+what they find becomes an `@example`.
+"""
+
+import os
 from functools import cache
 
 import httpx
+import hypothesis
 import pytest
 from httpx._transports import default
 from xdist.remote import Producer
@@ -10,6 +16,9 @@ from xdist.scheduler import LoadFileScheduling
 
 # Otherwise each `httpx.get` reads all certificates of the web anew, which costs more than what most of them ask for.
 default.create_ssl_context = cache(httpx.create_ssl_context)  # type: ignore[attr-defined]  # httpx exports it elsewhere
+
+hypothesis.settings.register_profile("alike", derandomize="CHANCE" not in os.environ)
+hypothesis.settings.load_profile("alike")
 
 MODEL = "tests/engine/backends/qwen2/"
 
