@@ -33,6 +33,7 @@ def confirm(page: Page, label: str, reason: str = "because") -> None:
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Reason").fill(reason)
     dialog.get_by_role("button", name=label, exact=True).click()
+    expect(dialog).to_have_count(0)  # else a next one is asked for while this one fades, and its reason is emptied
 
 
 def cancel(page: Page, person: str) -> None:
