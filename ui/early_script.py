@@ -1,6 +1,7 @@
 """The script that every signed-in page runs before anything else of it is there.
 
 - The language, before anything is read aloud, and the path that the site begins with, before anything asks for it.
+- How a moment is told: in the reader's time zone and language.
 - A form that the browser sends takes the page away by itself: the session's end that comes of it leads it nowhere else.
   One that the browser brings back, because the form failed or somebody went back, is there again.
 - No key of an input method does anything else: the Enter that chooses a word sends nothing, the Escape that drops it
@@ -10,6 +11,10 @@
 from ui.i18n import Language
 
 _REST = """
+window.moment_text = (at, timeStyle = "short") => {
+    const format = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: "medium", timeStyle });
+    return format.format(new Date(at));
+};
 addEventListener("submit", (event) => {
     window.leaving = event.target.method === "post" && !event.defaultPrevented;
 });

@@ -21,6 +21,7 @@ export default {
             @change="choose(column, row, place, $event.target)">
             <option v-for="option in column.options" :key="option.value" :value="option.value">{{ option.label }}</option>
           </select>
+          <time v-else-if="row.cells[place].at?.length" class="cell" :datetime="row.cells[place].at" :title="moment(row.cells[place].at, 'full')">{{ moment(row.cells[place].at) }}</time>
           <span v-else class="cell" dir="auto">{{ row.cells[place] }}</span>
         </td>
       </tr>
@@ -29,6 +30,7 @@ export default {
   <p v-else class="soft">{{ empty }}</p>
 </div>`,
   methods: {
+    moment: (at, style) => window.moment_text(at, style),
     act(name, row, value) {
       this.$emit("act", { name, id: row.id, value });
     },

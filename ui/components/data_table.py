@@ -1,10 +1,11 @@
 """A table of text cells, with a choice and buttons in its rows. Sends only when something has changed.
 
-Knows nothing of what it shows. Texts are shown as text, whoever wrote them.
+Knows nothing of what it shows. Texts are shown as text, whoever wrote them; moments in the reader's time zone.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from typing import Literal
 
 from nicegui.element import Element
@@ -31,7 +32,7 @@ class Action:
 @dataclass(frozen=True, slots=True)
 class Row:
     id: str
-    cells: tuple[str | tuple[Action, ...], ...]  # one a column; the first names the row
+    cells: tuple[str | datetime | tuple[Action, ...], ...]  # one a column; the first names a row with buttons
     tone: Literal["", "soft"] = ""
 
 
@@ -57,7 +58,7 @@ class DataTable(Element, component="data_table.js"):
     def show(self, rows: Sequence[Row]) -> None:
         if list(rows) != self._rows:
             self._rows = list(rows)
-            self._props["rows"] = [asdict(row) for row in rows]
+            self._props["rows"] = [_row(row) for row in rows]
             self.update()
 
     async def _act(self, event: GenericEventArguments) -> None:
@@ -67,6 +68,12 @@ class DataTable(Element, component="data_table.js"):
         known = isinstance(name, str) and isinstance(id, str) and (value is None or isinstance(value, str))
         if self._on_act and known and any(row.id == id for row in self._rows):
             await self._on_act(str(name), str(id), value)
+
+
+def _row(row: Row) -> dict[str, object]:
+    sent = asdict(row)
+    sent["cells"] = [{"at": cell.isoformat()} if isinstance(cell, datetime) else cell for cell in sent["cells"]]
+    return sent
 
 
 def _column(column: Column) -> dict[str, object]:

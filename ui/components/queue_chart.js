@@ -70,6 +70,6 @@ export default {
     summary(point) {
       return this.texts.summary.replace("{running}", point[1]).replace("{waiting}", point[2]);
     },
-    clock: (point) => new Date(point[0]).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" }),
+    clock: (point) => new Date(point[0]).toLocaleTimeString(document.documentElement.lang, { hour: "2-digit", minute: "2-digit", second: "2-digit" }),
   },
 };

@@ -13,6 +13,7 @@ from ui.components.account.parts import Owner, button, form, secret, section, su
 from ui.components.account.second_step import SecondStepSection
 from ui.components.account.sessions import Sessions
 from ui.components.account.templates import OwnTemplates
+from ui.components.moment import HERE, Moment
 from ui.components.notices import NotificationSwitch
 from ui.desk import Desk
 from ui.i18n import LANGUAGES
@@ -169,11 +170,15 @@ class AccountView:
 
     def _key_row(self, key: "ApiKey") -> None:
         say = self.say
-        used = say("used {when}", when=say.time(key.last_used_at)) if key.last_used_at else say("never used")
         with ui.element("div").classes("row"):
             ui.label(key.name).classes("main")
             ui.label(f"{key.prefix}…").classes("mono")
-            ui.label(used).classes("soft")
+            used = (
+                Moment(key.last_used_at, say("used {when}", when=HERE))
+                if key.last_used_at
+                else ui.label(say("never used"))
+            )
+            used.classes("soft")
             button(say("Delete"), lambda: self._revoke_key(key.id), of=key.name)
 
     async def _revoke_key(self, key_id: str) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from nicegui import ui
 
 from ui.components.account.parts import Owner, button, form, section, submit
+from ui.components.moment import HERE, Moment
 from ui.erasing import StillAnswering, end_answers, erase, request_erasure, why_not_erased
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Readings:
         with ui.element("div").classes("row"):
             ui.label(reading.reader)
             ui.label(reading.title or reading.prompt).classes("main beginning")
-            ui.label(self._owner.say.time(reading.at)).classes("soft")
+            Moment(reading.at).classes("soft")
 
 
 class Erasing:
@@ -77,8 +78,7 @@ class Erasing:
         self._place.clear()
         with self._place:
             if asked := waiting.get(self._owner.id):
-                when = say.time(asked.at)
-                ui.label(say("You asked for it on {when}. An administrator has to do it.", when=when))
+                Moment(asked.at, say("You asked for it on {when}. An administrator has to do it.", when=HERE))
                 button(say("Ask no more"), self._withdraw)
                 return
             with form(self._erase):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from nicegui import ui
 
 from ui.components.account.parts import Owner, button, section
+from ui.components.moment import HERE, Moment
 from ui.i18n import Language
 
 if TYPE_CHECKING:
@@ -65,11 +66,11 @@ class Sessions:
         say = self._owner.say
         name = device(session.agent, say)
         here = session.id == self._owner.visitor.session_id
-        seen = say("here, now") if here else say("seen {when}", when=say.time(session.last_seen_at))
         with ui.element("div").classes("row"):
             ui.label(name).classes("main").tooltip(session.agent)
-            ui.label(say("since {when}", when=say.time(session.created_at))).classes("soft")
-            ui.label(seen).classes("soft")
+            Moment(session.created_at, say("since {when}", when=HERE)).classes("soft")
+            seen = ui.label(say("here, now")) if here else Moment(session.last_seen_at, say("seen {when}", when=HERE))
+            seen.classes("soft")
             button(say("Sign out"), lambda: self._end(session.id), of=name)
 
     async def _end(self, session_id: str) -> None:

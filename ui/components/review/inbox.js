@@ -422,7 +422,7 @@ export default {
       else turn?.scrollIntoView({ block: "start" });
     },
     key(event) {
-      if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.keyCode === 229) return;
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (this.$refs.keys.open) return; // Escape closes it by itself
       if (event.key === "Escape" && event.target.matches("input, select")) return event.target.blur();
       if (event.target.matches("input, select, textarea")) return;
@@ -450,7 +450,7 @@ export default {
     },
     narrow() { return matchMedia("(max-width: 700px)").matches; },
     clock(at) { return new Intl.DateTimeFormat(this.tag, { timeStyle: "short" }).format(new Date(at)); },
-    moment(at) { return new Intl.DateTimeFormat(this.tag, { dateStyle: "medium", timeStyle: "medium" }).format(new Date(at)); },
+    moment: (at) => window.moment_text(at, "medium"),
     dayName(at) {
       const day = (when) => new Date(when.getFullYear(), when.getMonth(), when.getDate());
       const then = day(new Date(at));

@@ -170,14 +170,12 @@ export default {
       });
     },
     enter(event, keep) {
-      if (event.isComposing || event.keyCode === 229) return;
       if (event.key === "Escape") return this.leave(event);
       if (event.key !== "Enter" || event.shiftKey) return;
       event.preventDefault();
       keep();
     },
     ctrlEnter(event, keep) {
-      if (event.isComposing || event.keyCode === 229) return;
       if (event.key === "Escape") this.leave(event);
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) keep();
     },
@@ -187,7 +185,7 @@ export default {
       if (["note", "correct"].includes(this.open)) this.open = "";
     },
     key(event) {
-      if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.keyCode === 229) return;
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (event.target.matches("input, select, textarea") || document.querySelector("dialog[open]")) return;
       if (!this.work || this.place.closest(".inbox").dataset.open !== this.work.id) return;
       if (event.key === "l") this.$refs.label.focus();
@@ -201,6 +199,6 @@ export default {
     tell(what, detail) { this.place.dispatchEvent(new CustomEvent(what, { bubbles: true, detail })); },
     find(what) { return this.place.querySelector(what); },
     clock(at) { return new Intl.DateTimeFormat(this.tag, { timeStyle: "medium" }).format(new Date(at)); },
-    moment(at) { return new Intl.DateTimeFormat(this.tag, { dateStyle: "medium", timeStyle: "short" }).format(new Date(at)); },
+    moment: (at) => window.moment_text(at),
   },
 };

@@ -80,4 +80,4 @@ class AuditTrail:
     def _row(self, entry: "AuditEntry") -> Row:
         actor = entry.actor or self.say("the server")
         action, detail = names(self.say).get(entry.action, entry.action), details(self.say, entry.action, entry.detail)
-        return Row(str(entry.id), (self.say.time(entry.at), actor, action, entry.target, detail))
+        return Row(str(entry.id), (entry.at, actor, action, entry.target, detail))

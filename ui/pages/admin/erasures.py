@@ -6,6 +6,7 @@ from nicegui import ui
 
 from ui.components.account.parts import button
 from ui.components.dialogs import titled
+from ui.components.moment import Moment
 from ui.erasing import StillAnswering, end_answers, erase, why_not_erased
 from ui.pages.admin.administrator import Administrator
 from ui.theme import heading
@@ -51,7 +52,7 @@ class Erasures:
 
         with ui.element("div").classes("list"), ui.element("div").classes("row"):
             ui.label(asked.user_name).classes("main")
-            ui.label(self.say.time(asked.at)).classes("soft")
+            Moment(asked.at).classes("soft")
             button(self.say("Erase"), ask, of=asked.user_name).classes("danger")
 
     async def _erase(self) -> None:

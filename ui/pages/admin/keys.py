@@ -38,10 +38,8 @@ class Keys:
 
     def _row(self, key: "ApiKey", owner: "User") -> Row:
         say = self.say
-        used = say.time(key.last_used_at, "short") if key.last_used_at else say("never")
-        made = say.time(key.created_at, "short")
         revoke = (Action("revoke", say("Revoke"), "danger"),)
-        cells = (owner.name, key.name, f"{key.prefix}…", made, used, revoke)
+        cells = (owner.name, key.name, f"{key.prefix}…", key.created_at, key.last_used_at or say("never"), revoke)
         return Row(key.id, cells, tone="soft" if owner.disabled else "")
 
     async def _act(self, name: str, id: str, value: str | None) -> None:

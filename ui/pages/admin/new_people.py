@@ -56,7 +56,7 @@ class NewPeople:
                     each.name or say("chooses a name"),
                     names[each.role],
                     each.invited_by,
-                    say.time(each.expires_at, "short"),
+                    each.expires_at,
                     take_back,
                 ),
             )

@@ -90,7 +90,7 @@ class People:
 
     def _row(self, user: "User") -> Row:
         say = self.say
-        seen = say.time(user.last_seen_at, "short") if user.last_seen_at else say("never")
+        seen = user.last_seen_at or say("never")
         state = say("disabled") if user.disabled else say("active")
         switch = Action("enable", say("Enable")) if user.disabled else Action("disable", say("Disable"), "danger")
         actions = [Action("limit", say("Limit"))]

@@ -91,8 +91,7 @@ class SecondStepDialog:
         self.admin, self.desk, self.say, self._changed = admin, admin.desk, admin.say, changed
         say = self.say
         about = say("For somebody without phone and recovery codes. Make sure who asks. It ends the person's sessions.")
-        with ui.dialog() as self.dialog, ui.card().classes("dialog"):
-            self.title = ui.label().classes("dialog-title")
+        with titled() as (self.dialog, self.title):
             ui.label(about).classes("soft")
             with ui.element("div").classes("dialog-buttons"):
                 ui.button(say("Back"), on_click=self.dialog.close).props("flat no-caps")

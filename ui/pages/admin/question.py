@@ -21,8 +21,7 @@ class ReasonDialog:
         with titled() as (self.dialog, self.title):
             self.about = ui.label().classes("soft")
             self.reason = ui.input(say("Reason")).props(f'maxlength={LONGEST} autofocus autocomplete="off"')
-            composing = "(event) => event.isComposing || emit()"  # Enter then ends a Chinese word, not the dialog
-            self.reason.on("keydown.enter", self._confirm, js_handler=composing)
+            self.reason.on("keydown.enter", self._confirm)
             ui.label(say("It is kept in the audit trail.")).classes("soft")
             with ui.element("div").classes("dialog-buttons"):
                 ui.button(say("Back"), on_click=self.dialog.close).props("flat no-caps")

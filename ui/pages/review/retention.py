@@ -148,7 +148,7 @@ class Holds:
                 what = say("Conversation {id}", id=hold.target)
             case "person":
                 what = say("All of {name}", name=names.get(hold.target, hold.target))
-        return Row(key, (what, hold.reason, hold.by, say.time(hold.at, "short"), (Action("release", say("Release")),)))
+        return Row(key, (what, hold.reason, hold.by, hold.at, (Action("release", say("Release")),)))
 
     async def _act(self, action: str, key: str, value: str | None) -> None:
         hold = self.holds.get(key)
