@@ -1,4 +1,4 @@
-"""How long a start takes: until the pages answer, and until the packaged model does, whose 4-bit folder is there.
+"""How long a start takes: until the pages come, and until the packaged model answers, whose 4-bit folder is there.
 
     python -m bench.starts                         # five starts, one after the other; about a minute
     python -m bench.starts --model auto            # as `make run`: a hub is asked first, which may not answer
@@ -25,7 +25,7 @@ from tests.server import free_port
 
 ROOT = Path(__file__).parent.parent
 EVERY_S, PATIENCE_S = 0.1, 600.0
-PATHS = {"pages": "/livez", "ready": "/readyz"}
+PATHS = {"listening": "/livez", "pages": "/login", "ready": "/readyz"}
 
 
 def start(model: str) -> dict[str, float]:
