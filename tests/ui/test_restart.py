@@ -102,6 +102,7 @@ async def test_what_administrators_set_outlives_the_server_and_a_drain_does_not(
             await page.choose("Level", "Warning")
             await page.choose("For how long", "4 hours")
             await page.press("Show it", until=BANNER)
+        eventually(lambda: banner_hangs(server))  # the field may have said its words back before
 
     with running_server(tmp_path, ready=False) as server, httpx.Client(base_url=server.url) as chief:
         eventually(lambda: chief.get("/readyz").json()["status"] == "paused")
