@@ -1,4 +1,4 @@
-"""Python looks for garbage among everything once in a while, and among what is young as usual."""
+"""Python looks for old garbage once in a while, among everything seldom, and among what is young as usual."""
 
 import gc
 from collections.abc import Iterator
@@ -14,6 +14,7 @@ def usual() -> Iterator[tuple[int, int, int]]:
     before = gc.get_threshold()
     yield before
     gc.set_threshold(*before)
+    gc.unfreeze()
 
 
 def test_after_a_look_among_everything_the_next_one_has_to_wait(usual: tuple[int, int, int]) -> None:
@@ -34,4 +35,22 @@ def test_when_its_time_has_passed_python_decides_again(
     seldom("stop", {"generation": 0})
     assert gc.get_threshold()[2] == NEVER  # the youngest are looked through too often to ask the clock each time
     seldom("stop", {"generation": 1})
+    assert gc.get_threshold() == usual
+
+
+def test_what_was_looked_through_is_put_aside_until_there_is_twice_as_much(
+    usual: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interpreter, "OLD_EVERY_S", 0.0)
+    seldom = SeldomAmongEverything()
+    seldom("stop", {"generation": 2})
+    aside = gc.get_freeze_count()
+    assert aside > 0
+    seldom("stop", {"generation": 1})
+    assert gc.get_freeze_count() == aside
+    kept = [[] for _ in range(2 * aside)]  # type: ignore[var-annotated]  # of nothing
+    seldom("stop", {"generation": 2})
+    assert gc.get_freeze_count() > aside + len(kept)
+    seldom("stop", {"generation": 1})
+    assert gc.get_freeze_count() == 0  # the next look is among everything
     assert gc.get_threshold() == usual
