@@ -22,7 +22,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import httpx
 
@@ -124,13 +124,7 @@ def _started(
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("QDESK_", "PYTEST_"))}
     environment |= {f"QDESK_{name.upper()}": str(value) for name, value in chosen.items()}
     with log.open("wb") as output:
-        process: Process = (
-            forge().start(program, environment, output)
-            if forged
-            else subprocess.Popen(
-                [sys.executable, *program], cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT
-            )
-        )
+        process = start(program, environment, output, forged)
     server = RunningServer(f"http://127.0.0.1:{port}", data_dir, process, log)
     try:
         yield server
@@ -141,6 +135,16 @@ def _started(
         if process.poll() is None:
             process.kill()
             process.wait()
+
+
+def start(
+    program: tuple[str, ...], environment: Mapping[str, str], output: IO[bytes], forged: bool = FORGES
+) -> Process:
+    """Python's arguments `program` in a process of its own, from the forge where there is one."""
+    if forged:
+        return forge().start(program, environment, output)
+    command = [sys.executable, *program]
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
 
 
 @cache

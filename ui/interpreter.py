@@ -2,8 +2,8 @@
 
 Knows the garbage collector and the interpreter's lock. With two hundred pages open, looking for garbage among
 everything stops the process for half a second and more (docs/performance.md). So what has been looked through once is
-put aside. What nobody holds any more is freed there as everywhere, at once; only circles stay. ui/page_ends.py takes those
-of pages apart; for all others everything is looked through again when there is twice as much as the last time.
+put aside. What nobody holds any more is freed there as everywhere, at once; only circles stay. ui/page_ends.py takes
+those of pages apart; for all others everything is looked through again when there is twice as much as the last time.
 """
 
 import gc

