@@ -76,7 +76,8 @@ def visit(chromium: Browser, sessions: dict[tuple[str, str], httpx.Cookies]) -> 
         if (server.url, name) not in sessions:
             with server.sign_in(name, password) as client:
                 sessions[server.url, name] = client.cookies
-        context = chromium.new_context(**{"locale": "en-GB", **options})  # type: ignore[arg-type]  # new_context checks
+        usual = {"locale": "en-GB", "reduced_motion": "reduce"}  # what moves is drawn sixty times a second
+        context = chromium.new_context(**{**usual, **options})  # type: ignore[arg-type]  # new_context checks
         contexts.append(context)
         context.add_cookies(
             [{"name": c.name, "value": c.value or "", "url": server.url} for c in sessions[server.url, name].jar]

@@ -58,7 +58,7 @@ def ask(page: Page, question: str) -> None:
 
 
 def test_chat_from_the_first_look_to_a_full_answer(narrow: RunningServer, visit: Visit, look: dict[str, Any]) -> None:
-    page = visit(narrow, reduced_motion="reduce", **look)
+    page = visit(narrow, **look)
     expect(page.get_by_role("heading", name="What can I help you with?")).to_be_visible()
     passes(page)
     table = FilePayload(name="a.csv", mimeType="text/csv", buffer=b"a,b\n1,2")
@@ -196,7 +196,7 @@ PAGES = {
 @pytest.fixture
 def local(look: dict[str, Any]) -> dict[str, Any]:
     """The looks once more, the phone's in Chinese."""
-    return look | ({"locale": "zh-CN"} if look else {}) | {"reduced_motion": "reduce"}
+    return look | ({"locale": "zh-CN"} if look else {})
 
 
 def passes_as_dialog(page: Page, opener: Locator) -> None:
@@ -298,7 +298,7 @@ def test_a_screen_reader_hears_the_beginning_and_the_whole_and_not_each_word(
 
 
 def test_motion_stops_for_those_who_want_none(narrow: RunningServer, visit: Visit) -> None:
-    page = visit(narrow, reduced_motion="reduce")
+    page = visit(narrow)
     probe = "() => parseFloat(getComputedStyle(document.body.appendChild(Object.assign("
     probe += "document.createElement('span'), {className: 'pulse'}))).animationDuration)"
     assert page.evaluate(probe) < 0.001

@@ -38,19 +38,25 @@ def test_when_its_time_has_passed_python_decides_again(
     assert gc.get_threshold() == usual
 
 
-def test_what_was_looked_through_is_put_aside_until_there_is_twice_as_much(
-    usual: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("lull", [False, True])
+def test_what_was_looked_through_is_put_aside_until_there_is_much_more_of_it(
+    lull: bool, usual: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(interpreter, "OLD_EVERY_S", 0.0)
+    monkeypatch.setattr(interpreter, "LULL_S", 0.0 if lull else 1000.0)
     seldom = SeldomAmongEverything()
     seldom("stop", {"generation": 2})
     aside = gc.get_freeze_count()
     assert aside > 0
     seldom("stop", {"generation": 1})
     assert gc.get_freeze_count() == aside
-    kept = [[] for _ in range(2 * aside)]  # type: ignore[var-annotated]  # of nothing
+    kept: list[list[object]] = [[] for _ in range(aside // 2)]
     seldom("stop", {"generation": 2})
-    assert gc.get_freeze_count() > aside + len(kept)
+    assert gc.get_freeze_count() >= aside + len(kept)
     seldom("stop", {"generation": 1})
-    assert gc.get_freeze_count() == 0  # the next look is among everything
+    assert (gc.get_freeze_count() == 0) == lull  # the next look is among everything
+    kept += [[] for _ in range(2 * aside)]
+    seldom("stop", {"generation": 2})
+    seldom("stop", {"generation": 1})
+    assert (gc.get_freeze_count() == 0) != lull  # a look among everything was the last one, where there was a lull
     assert gc.get_threshold() == usual
