@@ -18,7 +18,7 @@ help:
 	@echo "make format       format the code and mend what lint can mend"
 	@echo "make model        get the model now instead of at the first start"
 	@echo "make screenshots  take docs/screenshots again (needs Chromium)"
-	@echo "make bench        measure against other servers (hours on two cores; nothing else may run)"
+	@echo "make bench        measure against other servers (an hour and a half on two cores; nothing else may run)"
 	@echo "make soak         load at twice the capacity for half an hour: pages and programs; MINUTES=5 is shorter"
 	@echo "make docs         write docs/settings.md and the list in docs/structure.md again"
 	@echo "make clean        remove the virtual environment and the tools' caches; data and models stay"

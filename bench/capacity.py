@@ -195,8 +195,8 @@ class Day:
 
 
 def measured(path: Path, faster: float) -> Costs:
-    """What steps take, from the figures that `bench.step` wrote."""
-    figures = json.loads(path.read_text("utf-8"))["figures"]
+    """What steps take, from the figures that `bench.step` wrote, of the first number of threads."""
+    figures = next(iter(json.loads(path.read_text("utf-8"))["figures"].values()))
     decodes = {int(name.split()[0]): whole / faster for name, (_, *rest) in figures.items() for whole in rest}
     costs = Costs.of(PIECE, PIECE * figures["prefill of a token"][0] / faster, decodes[1])
     costs.decode_s |= decodes

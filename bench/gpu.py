@@ -13,7 +13,7 @@ import random
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -181,7 +181,7 @@ def _allocated(device: torch.device) -> int:
     return torch.cuda.memory_allocated(device) if device.type == "cuda" else 0
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", nargs="+", choices=SIZES, default=["packaged", "qwen2-7b"])
     parser.add_argument("--device", default="cuda")
@@ -192,7 +192,7 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=64)
     parser.add_argument("--cancel", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=440, help="nothing is begun after this time")
-    asked = parser.parse_args()
+    asked = parser.parse_args(arguments)
     began, device = datetime.now(UTC), torch.device(asked.device)
     checks = Checks(asked, device, time.monotonic() + asked.seconds)
     with tempfile.TemporaryDirectory() as name:

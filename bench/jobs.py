@@ -2,7 +2,8 @@
 
     python -m bench.jobs --streams 16 --tokens 64
 
-What a page does beside, drawing and sending to a browser, is not in it; bench.streaming measures that.
+Prints the rounds of each load as a line of JSON. What a page does beside, drawing and sending to a browser, is not in
+it; bench.streaming measures that.
 """
 
 import argparse
@@ -14,17 +15,15 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
-from itertools import count, pairwise
+from itertools import pairwise
 from pathlib import Path
 
-from bench.load import TOPICS, Figures
+from bench.load import Figures, next_question
 from engine.backends.qwen2 import Qwen2Backend
 from engine.service import ChatService
 from engine.settings import Settings
 from engine.types import ChatRequest, Message, Sampling, Status
 from storage import Store
-
-_numbers = count(1)
 
 
 @asynccontextmanager
@@ -57,11 +56,10 @@ async def measure_jobs(service: ChatService, streams: int, tokens: int) -> Figur
 
 
 async def _one(service: ChatService, tokens: int) -> tuple[list[float], int]:
-    number, times = next(_numbers), [time.perf_counter()]
-    question = f"({number}) Explain {TOPICS[number % len(TOPICS)]} at great length."
+    times = [time.perf_counter()]
     job = await service.submit(
         ChatRequest(
-            messages=(Message("user", question),),
+            messages=(Message("user", next_question()),),
             sampling=Sampling(temperature=0, max_tokens=tokens, ignore_eos=True),
             person=None,
             source="page",
@@ -75,15 +73,18 @@ async def _one(service: ChatService, tokens: int) -> tuple[list[float], int]:
     return times, update.completion_tokens
 
 
-async def _rounds(streams: list[int], tokens: list[int], rounds: int) -> list[list[Figures]]:
+async def _rounds(streams: list[int], tokens: list[int], rounds: int) -> AsyncIterator[list[Figures]]:
     """By load, each after a short one that warms up."""
-    found = []
     async with served(max(streams)) as service:
         for each in tokens:
             for many in streams:
                 await measure_jobs(service, many, 8)
-                found.append([await measure_jobs(service, many, each) for _ in range(rounds)])
-    return found
+                yield [await measure_jobs(service, many, each) for _ in range(rounds)]
+
+
+async def _print(streams: list[int], tokens: list[int], rounds: int) -> None:
+    async for found in _rounds(streams, tokens, rounds):
+        print(json.dumps([asdict(figures) for figures in found]), flush=True)
 
 
 def main() -> None:
@@ -92,8 +93,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, nargs="+", default=[64])
     parser.add_argument("--rounds", type=int, default=1)
     asked = parser.parse_args()
-    found = asyncio.run(_rounds(asked.streams, asked.tokens, asked.rounds))
-    print(json.dumps([[asdict(figures) for figures in rounds] for rounds in found]))
+    asyncio.run(_print(asked.streams, asked.tokens, asked.rounds))
 
 
 if __name__ == "__main__":

@@ -1,15 +1,22 @@
-"""The limit: the model's linears alone, output head included, in decode steps of so many rows."""
+"""The limit: the model's linears alone, output head included, in decode steps of so many rows.
 
+python -m bench.linears 1 8 16          a line of JSON for each
+"""
+
+import json
 import statistics
+import sys
 import time
+from dataclasses import asdict
 
 import torch
 
+from bench.load import Figures
 from engine.backends.qwen2 import weights
 from engine.backends.qwen2.linear import has_kernel
-from engine.backends.qwen2.loading import physical_cores
 from engine.backends.qwen2.model import Qwen2
 from engine.backends.qwen2.quantize import ready_folder
+from engine.hardware import physical_cores
 from engine.settings import Settings
 
 CPU = torch.device("cpu")
@@ -25,11 +32,12 @@ def load_model() -> Qwen2:
     return Qwen2.read(folder, CPU, unpack=not has_kernel(CPU))
 
 
-def limits(rows: list[int]) -> dict[int, float]:
-    """Tokens per second that the linears alone would allow, by the number of rows in a step."""
-    model = load_model()
-    step_s(model, 1)  # bitsandbytes packs the weights anew at their first use
-    return {count: count / statistics.median(step_s(model, count) for _ in range(STEPS)) for count in rows}
+def limit(model: Qwen2, rows: int) -> Figures:
+    """Of the median step: it gives each of `rows` streams a token, and begins none."""
+    step_s(model, rows)
+    seconds = [step_s(model, rows) for _ in range(STEPS)]
+    middle = statistics.median(seconds)
+    return Figures(rows, rows, rows / middle, 0.0, 0.0, middle, max(seconds))
 
 
 @torch.inference_mode()
@@ -44,3 +52,14 @@ def step_s(model: Qwen2, rows: int) -> float:
         layer.down(gate)
     model.head(hidden)
     return time.perf_counter() - began
+
+
+def main() -> None:
+    model = load_model()
+    step_s(model, 1)  # bitsandbytes packs the weights anew at their first use
+    for rows in map(int, sys.argv[1:]):
+        print(json.dumps([asdict(limit(model, rows))]), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -128,14 +128,17 @@ def median(rounds: list[Figures]) -> Figures:
     return Figures(rounds[0].streams, rounds[0].tokens, **middle)
 
 
+def next_question() -> str:
+    """One that nobody has asked in this process; each wants a long answer."""
+    number = next(_numbers)
+    return f"({number}) Explain {TOPICS[number % len(TOPICS)]} at great length."
+
+
 async def _one_stream(client: httpx.AsyncClient, target: Target, tokens: int, answer: Answer) -> None:
     """Ask, and note what comes and when."""
-    number = next(_numbers)
     body = {
         "model": target.model,
-        "messages": [
-            {"role": "user", "content": f"({number}) Explain {TOPICS[number % len(TOPICS)]} at great length."}
-        ],
+        "messages": [{"role": "user", "content": next_question()}],
         "max_tokens": tokens,
         "temperature": 0,
         "stream": True,

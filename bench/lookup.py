@@ -1,20 +1,25 @@
 """What guessing from the text that was said before brings: one stream, with and without, on text that repeats or not.
 
-python -m bench.lookup
+    python -m bench.lookup
+
+llama-cpp-python answers the same questions in the same run where it is installed. Speeds are from the first token to
+the last.
 """
 
 import asyncio
+import statistics
 import time
 from contextlib import aclosing
 from datetime import UTC, datetime
 
-from bench import texts
+from bench import servers, texts
 from bench.report import save
 from engine.backends.qwen2 import Qwen2Backend
 from engine.settings import Settings
 from engine.types import ChatRequest, Delta, Message, Sampling
 
-TOKENS = 160
+TOKENS, ROUNDS = 160, 3
+WANTED = 1.5  # times llama-cpp-python's speed, with guesses, on the first of these
 QUESTIONS = {
     "repeats its prompt": f"Correct the spelling of this text and say all of it again:\n\n{texts.ENGLISH[:900]}",
     "has nothing to repeat": "Explain what a semaphore is, at length.",
@@ -34,25 +39,50 @@ async def _tokens_per_s(backend: Qwen2Backend, question: str, tokens: int) -> tu
     return count / (time.perf_counter() - first), said
 
 
-async def main() -> None:
+async def ours(guessed: int) -> dict[str, tuple[float, str]]:
+    """By text: the median speed and the answer, guessing so many tokens at most."""
+    found = {}
+    backend = Qwen2Backend(Settings(model="packaged", lookup_tokens=guessed))
+    await backend.start(lambda _: None)
+    for name, question in QUESTIONS.items():
+        await _tokens_per_s(backend, question, 8)  # warm, and the prompt is in the cache
+        rounds = [await _tokens_per_s(backend, question, TOKENS) for _ in range(ROUNDS)]
+        found[name] = statistics.median(speed for speed, _ in rounds), rounds[-1][1]
+    await backend.stop()
+    return found
+
+
+def llamas() -> dict[str, float]:
+    """By text: the median speed. Raises NotHere or RuntimeError."""
+    found = {}
+    for name, question in QUESTIONS.items():
+        (rounds,) = servers.llama("--tokens", str(TOKENS), "--rounds", str(ROUNDS), "--question", question)
+        found[name] = statistics.median(
+            one.tokens / (one.tokens / one.tokens_per_s - one.ttft_median_s) for one in rounds
+        )
+    return found
+
+
+def main() -> None:
     began = datetime.now(UTC)
-    speeds: dict[str, list[float]] = {name: [] for name in QUESTIONS}
-    answers: dict[str, set[str]] = {name: set() for name in QUESTIONS}
-    for guessed in (0, Settings().lookup_tokens):
-        backend = Qwen2Backend(Settings(model="packaged", lookup_tokens=guessed))
-        await backend.start(lambda _: None)
-        for name, question in QUESTIONS.items():
-            await _tokens_per_s(backend, question, 8)  # warm, and the prompt is in the cache
-            speed, answer = await _tokens_per_s(backend, question, TOKENS)
-            speeds[name].append(speed)
-            answers[name].add(answer)
-        await backend.stop()
-    lines = ["| text | without, tokens/s | with | ratio | same answer |", "|---|---|---|---|---|"]
-    for name, (without, with_) in speeds.items():
-        same = "yes" if len(answers[name]) == 1 else "no"
-        lines.append(f"| {name} | {without:.1f} | {with_:.1f} | {with_ / without:.2f} | {same} |")
-    save(began, "\n".join(lines), speeds)
+    without, guessing = asyncio.run(ours(0)), asyncio.run(ours(Settings().lookup_tokens))
+    try:
+        llama, note = llamas(), f"Wanted over llama-cpp-python, on text that repeats its prompt: {WANTED}."
+    except (servers.NotHere, RuntimeError) as error:
+        llama, note = {}, f"Left out: llama-cpp-python ({error})."
+    lines = [
+        "| text | without, tokens/s | with | ratio | same answer | llama-cpp-python | with over it |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    figures: dict[str, object] = {"left out": "" if llama else note}
+    for name in QUESTIONS:
+        (plain, said), (guessed, said_too) = without[name], guessing[name]
+        beside = f"{llama[name]:.1f} | {guessed / llama[name]:.2f}" if llama else " | "
+        same = "yes" if said == said_too else "no"
+        lines.append(f"| {name} | {plain:.1f} | {guessed:.1f} | {guessed / plain:.2f} | {same} | {beside} |")
+        figures[name] = {"without": plain, "with": guessed, "same answer": same, "llama-cpp-python": llama.get(name)}
+    save(began, "\n".join([*lines, "", note]), figures)
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

@@ -1,6 +1,7 @@
 """Does the server's memory stay flat? Requests of mixed length over HTTP, a fifth of which go away in the middle.
 
-    python -m bench.memory                                   the packaged model, 2,000 requests: hours on two cores
+    python -m bench.memory                                   the packaged model, 2,000 requests: by the speeds of
+                                                             two cores half an hour, not timed yet
     python -m bench.memory --tiny --requests 2000            a tiny random model: minutes; the same code but the weights
 
 Prints the server's resident memory as it goes on. Flat means: the last fifth's median is within 3 % of the second

@@ -9,16 +9,16 @@ perplexity with the head as the source has it. 1.02 is 2 % worse.
 
 import math
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
-from transformers import AutoModelForCausalLM
 
 from bench.linears import load_model
-from bench.peers.naive import NF4
+from bench.report import save
 from bench.texts import CHINESE, ENGLISH
-from bench.weights import packaged_folder
+from bench.weights import transformers_nf4
 from engine.backends.qwen2 import weights
 from engine.backends.qwen2.attention import Piece
 from engine.backends.qwen2.kvcache import KVCache
@@ -29,6 +29,7 @@ from engine.settings import Settings
 from tests.engine.backends.qwen2.reference import in_transformers
 
 CPU = torch.device("cpu")
+WANTED = 1.02
 
 
 def nf4(head: Tensor) -> Tensor:
@@ -46,28 +47,31 @@ def int8(head: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def main() -> None:
-    ours, theirs = (
-        load_model(),
-        AutoModelForCausalLM.from_pretrained(packaged_folder(), dtype=torch.bfloat16, quantization_config=NF4),
-    )
+    began = datetime.now(UTC)
+    ours, theirs = load_model(), transformers_nf4()
     settings = Settings(model="packaged")
     source = weights.resolve(settings, lambda _: None)
     folder = ready_folder(source, "nf4", settings.models_dir, CPU, lambda _: None)
     model = in_transformers(folder)
     plain = model.lm_head.weight.detach()
+    rows = []  # text, tokens, what is measured, perplexity, and that of what it is compared with
     for name, text in (("English", ENGLISH), ("Chinese", CHINESE)):
         ids = torch.tensor(Tokens(folder).encode(text))
         cache = KVCache(ours.shape, 1, len(ids), CPU, ours.dtype)
         found = _of_logits(ours.step([Piece(0, 0, ids.tolist(), logits=len(ids))], cache), ids)
         reference = _of_logits(theirs(ids[None]).logits[0], ids)
-        print(
-            f"{name}, {len(ids)} tokens, Qdesk {found:.3f} over transformers' {reference:.3f}: {found / reference:.4f}"
-        )
+        rows.append((name, len(ids), "Qdesk over transformers", found, reference))
         hidden = model.model(ids[None]).last_hidden_state[0, :-1]
         base = _perplexity(hidden, plain, ids)
         for quantized in (nf4, int8):
-            ratio = _perplexity(hidden, _quantized(quantized, plain), ids) / base
-            print(f"{name}, {len(ids)} tokens, head in {quantized.__name__}: {ratio:.4f}")
+            what = f"head in {quantized.__name__} over bfloat16"
+            rows.append((name, len(ids), what, _perplexity(hidden, _quantized(quantized, plain), ids), base))
+    lines = [
+        f"| {name}, {length} tokens | {what} | {one:.2f} | {other:.2f} | {one / other:.4f} |"
+        for name, length, what, one, other in rows
+    ]
+    head = f"| text | what | perplexity | over | ratio; wanted at most {WANTED} of the first |\n|---|---|---|---|---|"
+    save(began, "\n".join([head, *lines]), {"rows": rows})
 
 
 def _quantized(how: Callable[[Tensor], Tensor], head: Tensor) -> Tensor:

@@ -12,6 +12,13 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def save(began: datetime, table: str, figures: dict[str, Any]) -> None:
+    """Write and print them."""
+    path = write(began, table, figures)
+    print(f"{table}\n\nwritten to {path}.md and .json")
+
+
+def write(began: datetime, table: str, figures: dict[str, Any]) -> Path:
+    """Write them over what was written of this run before, and return the path but for its ending."""
     RESULTS.mkdir(exist_ok=True)
     module = Path(sys.argv[0]).stem
     path = RESULTS / f"{began:%Y-%m-%d-%H%M}-{module}"
@@ -21,7 +28,7 @@ def save(began: datetime, table: str, figures: dict[str, Any]) -> None:
     path.with_suffix(".json").write_text(
         json.dumps({"machine": machine, "command": command, "figures": figures}, indent=1), "utf-8"
     )
-    print(f"{table}\n\nwritten to {path}.md and .json")
+    return path
 
 
 def _processor() -> str:

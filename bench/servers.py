@@ -1,10 +1,11 @@
-"""Servers to compare, each started as a process of its own, awaited, and ended with its block.
+"""What is compared, each in a process of its own: servers, awaited and ended with their block, and measuring programs.
 
-Knows how each one is started with the packaged model in 4 bits, and nothing of figures. A peer that is not installed
-raises NotHere with what to install.
+Knows how each one is started with the packaged model in 4 bits, and not what its figures mean. A peer that is not
+installed raises NotHere with what to install.
 """
 
 import importlib.util
+import json
 import os
 import socket
 import subprocess
@@ -17,7 +18,8 @@ from pathlib import Path
 
 import httpx
 
-from bench.load import Target
+from bench.load import Figures, Target
+from bench.weights import packaged_gguf
 
 ROOT = Path(__file__).parent.parent
 STREAMS = 16  # most streams that any server is asked for
@@ -65,6 +67,25 @@ def transformers_serve(folder: Path) -> Iterator[Target]:
     command = [sys.executable, "-m", "transformers.cli.transformers", "serve", str(folder), *options]
     with _process(command, f"http://127.0.0.1:{port}/health", {"HF_HUB_OFFLINE": "1"}):
         yield Target(f"http://127.0.0.1:{port}/v1", model=str(folder))
+
+
+def llama(*options: str) -> Iterator[list[Figures]]:
+    """llama.cpp in a process of its own, on the packaged GGUF: what bench.peers.llama measures with these options."""
+    if importlib.util.find_spec("llama_cpp") is None:
+        raise NotHere("pip install llama-cpp-python, which needs a C++ compiler and its time")
+    yield from figures_of("bench.peers.llama", str(packaged_gguf()), *options)
+
+
+def figures_of(module: str, *arguments: str) -> Iterator[list[Figures]]:
+    """What a program prints, a JSON list of figures a line, as it comes. Raises RuntimeError when it fails."""
+    command = [sys.executable, "-m", module, *arguments]
+    with tempfile.TemporaryFile("w+") as log:
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=log, text=True) as program:
+            for line in program.stdout or ():
+                yield [Figures(**one) for one in json.loads(line)]
+        if program.returncode:
+            log.seek(0)
+            raise RuntimeError(f"{module} ended with {program.returncode}: {log.read()[-3000:]}")
 
 
 @contextmanager

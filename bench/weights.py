@@ -1,6 +1,7 @@
 """The packaged model as every peer wants it: a Hugging Face folder with bfloat16 weights, made once from the GGUF."""
 
 from pathlib import Path
+from typing import Any
 
 from engine.backends.qwen2 import weights
 from engine.settings import Settings
@@ -22,6 +23,16 @@ def packaged_folder() -> Path:
         ).save_pretrained(folder)
         AutoTokenizer.from_pretrained(source.folder, gguf_file=file).save_pretrained(folder)
     return folder
+
+
+def transformers_nf4() -> Any:
+    """The model in transformers, its linears brought to NF4 by bitsandbytes and its head in bfloat16."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    from bench.peers.naive import NF4
+
+    return AutoModelForCausalLM.from_pretrained(packaged_folder(), dtype=torch.bfloat16, quantization_config=NF4)
 
 
 def packaged_gguf() -> Path:

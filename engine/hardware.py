@@ -1,4 +1,4 @@
-"""What the machine is doing: GPUs through NVML, processor and memory through psutil.
+"""What the machine has and is doing: GPUs through NVML, processor and memory through psutil.
 
 A reading never raises: what cannot be read is None, and why there is no GPU is kept as a sentence. It takes about a
 millisecond, and what the driver needs for each GPU; a driver in trouble may take longer, so read from a thread.
@@ -133,6 +133,17 @@ def has_nvidia_driver() -> bool:
         return True
     pynvml.nvmlShutdown()
     return True
+
+
+def physical_cores(processors: Path = Path("/sys/devices/system/cpu")) -> int:
+    """Cores that this process may use, without hyper-threads, which only share them."""
+    if not hasattr(os, "sched_getaffinity"):
+        return psutil.cpu_count(logical=False) or os.cpu_count() or 1
+    allowed = os.sched_getaffinity(0)
+    try:
+        return len({(processors / f"cpu{number}/topology/thread_siblings_list").read_text() for number in allowed})
+    except OSError:  # not Linux, or a container that does not show it
+        return min(len(allowed), psutil.cpu_count(logical=False) or len(allowed))
 
 
 def _read_gpu(device: Any) -> Gpu:

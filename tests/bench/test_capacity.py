@@ -1,10 +1,12 @@
 """The simulated day: its clock is that of measured steps, and its queue the product's own."""
 
+import json
 import random
+from pathlib import Path
 
 import pytest
 
-from bench.capacity import Day, Engine, House, Question
+from bench.capacity import PIECE, Day, Engine, House, Question, measured
 from engine.backends.qwen2.scheduler import Costs
 from engine.gate import Gate, Limits
 
@@ -47,3 +49,12 @@ def test_more_engines_shorten_the_wait_and_everybody_is_answered() -> None:
         assert len(day.answered) == 80
         waits.append(sum(one.admitted_s - one.asked_s for one in day.answered))
     assert waits[1] < waits[0] / 4
+
+
+def test_steps_take_what_was_measured_with_the_first_number_of_threads(tmp_path: Path) -> None:
+    steps = {"1 sequences": [0.07, 0.1], "8 sequences": [0.15, 0.2], "prefill of a token": [0.006]}
+    slower = {name: [2 * seconds for seconds in found] for name, found in steps.items()}
+    (tmp_path / "step.json").write_text(json.dumps({"figures": {"2 threads": steps, "1 threads": slower}}))
+    costs = measured(tmp_path / "step.json", faster=2)
+    assert (costs.decode_s[1], costs.decode_s[8]) == (0.05, 0.1)
+    assert costs.row_s == pytest.approx((PIECE * 0.003 - 0.05) / PIECE)  # the weights' reading is in every step

@@ -6,7 +6,8 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -129,3 +130,37 @@ def test_a_library_that_is_no_library_is_as_good_as_none(tmp_path: Path) -> None
     reading = json.loads(subprocess.check_output([sys.executable, "-c", READ_TWICE], env=environment))[0]
     assert reading["gpus"] == []
     assert reading["gpu_trouble"]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "siblings", "cores"),
+    [
+        (range(2), lambda number: number, 2),  # no hyper-threads
+        (range(4), lambda number: number // 2, 2),  # two threads a core, numbered in a row
+        (range(128), lambda number: number % 64, 64),  # numbered core by core first
+        ([3], lambda number: number // 2, 1),
+        ([1, 2, 65], lambda number: number % 64, 2),  # of two cores one has both threads allowed
+    ],
+)
+def test_cores_are_counted_once_and_those_of_others_not_at_all(
+    allowed: Collection[int],
+    siblings: Callable[[int], int],
+    cores: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for number in range(128):
+        topology = tmp_path / f"cpu{number}" / "topology"
+        topology.mkdir(parents=True)
+        (topology / "thread_siblings_list").write_text(f"of core {siblings(number)}\n")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(allowed))
+    assert hardware.physical_cores(tmp_path) == cores
+
+
+def test_a_process_that_is_bound_to_one_processor_has_one_core(tmp_path: Path) -> None:
+    def bound() -> tuple[int, int]:
+        os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])  # of this thread alone
+        return hardware.physical_cores(), hardware.physical_cores(tmp_path)  # also where nobody tells which core it is
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(bound).result() == (1, 1)

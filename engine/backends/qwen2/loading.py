@@ -3,7 +3,6 @@
 Knows the hardware's limits: device, memory for the KV cache, CPU threads. Blocks; call it off the event loop.
 """
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from engine.backends.qwen2.schema import Schemas
 from engine.backends.qwen2.source import ModelSource, unusable
 from engine.backends.qwen2.tokens import Tokens
 from engine.backends.qwen2.worker import Worker
+from engine.hardware import physical_cores
 from engine.settings import Settings
 from engine.types import Progress, Report
 
@@ -71,12 +71,6 @@ def choose_device(setting: str) -> torch.device:
     if setting.startswith("cuda:") and int(setting.removeprefix("cuda:")) >= torch.cuda.device_count():
         raise unusable(f"QDESK_DEVICE is {setting}, but there are {torch.cuda.device_count()} CUDA devices.")
     return torch.device(setting)
-
-
-def physical_cores() -> int:
-    """Cores that this process may use, without hyper-threads, which only share them."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(allowed, psutil.cpu_count(logical=False) or allowed))
 
 
 def make_cache(shape: Shape, settings: Settings, device: torch.device, dtype: torch.dtype) -> KVCache:
