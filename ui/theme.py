@@ -27,8 +27,8 @@ from ui.ended import lead_away
 from ui.i18n import Language, language, preferred
 from ui.static_files import stylesheet
 
-for _field in (ui.input, ui.number, ui.select):
-    _field.default_props("outlined dense")  # one look for every field
+for _field in (ui.input, ui.number, ui.select, ui.textarea):
+    _field.default_props("outlined dense stack-label")  # one look for every field; the rest is in fields.css
 
 BUILT_WITHIN_S = 30.0  # on a machine that has no time just now; then the visitor gets an error
 LEAVES_WITHIN_S = 1.0  # a page that may be used no more; then the server ends it
@@ -62,7 +62,7 @@ def prepare(desk: Desk, visitor: Visitor, title: str) -> Language:
     client = ui.context.client
     rule: Rule = client.request.state.rule
     say = say_for(visitor, client.request)
-    styles("tokens.css", "frame.css")
+    styles("tokens.css", "fields.css", "frame.css")
     ui.colors(primary="var(--accent)", positive="var(--good)", negative="var(--bad)", warning="var(--warn)")
     ui.page_title(f"{title} · Qdesk")
     ui.dark_mode({"dark": True, "light": False}.get(visitor.user.theme))
