@@ -146,21 +146,19 @@ class Photographer:
 
 def _save(page: Page, path: Path, below: str) -> None:
     """Take the picture and keep it small: a page has few colours."""
-    page.screenshot(path=path, clip=_rest(page, below) if below else None)
+    page.screenshot(path=path, full_page=bool(below), clip=_rest(page, below) if below else None)
     with Image.open(path) as picture:
         picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
     print(f"{path.name}  {path.stat().st_size / 1024:.0f} kB")
 
 
 def _rest(page: Page, below: str) -> FloatRect:
-    """What the window shows of the page from this element on, with some room above it."""
-    first, whole, size = page.locator(below).bounding_box(), page.locator(".page").bounding_box(), page.viewport_size
+    """The page from this element on, with some room above it."""
+    first, whole = page.locator(below).bounding_box(), page.locator(".page").bounding_box()
     assert first
     assert whole
-    assert size
     top = first["y"] - 16
-    bottom = min(whole["y"] + whole["height"], size["height"])
-    return FloatRect(x=0, y=top, width=size["width"], height=bottom - top)
+    return FloatRect(x=0, y=top, width=whole["width"], height=whole["y"] + whole["height"] - top)
 
 
 # --- what people do; by selectors, since the words differ from look to look ---
@@ -169,7 +167,7 @@ def _rest(page: Page, below: str) -> FloatRect:
 def ask(question: str) -> Act:
     def act(page: Page) -> None:
         page.fill("textarea", question)
-        page.press("textarea", "Enter")
+        page.click(".send-button")  # Enter breaks the line where there is a touch screen
 
     return act
 
