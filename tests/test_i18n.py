@@ -1,6 +1,7 @@
 """Every text of the pages is there in Chinese too, says the same names in braces, and none is left over."""
 
 import ast
+import re
 import string
 from collections.abc import Iterator
 from functools import cache
@@ -72,6 +73,17 @@ def test_every_translation_is_used_and_keeps_its_names(name: str) -> None:
         assert text in _literals(), f"nothing says {text!r}"
         assert chinese, f"{text!r} has no translation"
         assert _names(text) == _names(chinese), text
+
+
+@pytest.mark.parametrize("path", sorted(UI.rglob("*.js")), ids=lambda path: str(path.relative_to(UI)))
+def test_a_script_has_no_texts_of_its_own(path: Path) -> None:
+    """Neither between tags nor in what is read out of them: the server hands them over, in the right language."""
+    templates = re.findall(r"template: `(.*?)`", path.read_text(encoding="utf-8"), re.DOTALL)
+    markup = "".join(re.sub(r"\{\{.*?\}\}", "", template, flags=re.DOTALL) for template in templates)
+    read_out = re.findall(r'\s(?:aria-label|alt|placeholder|title)="([^"]*)"', markup)
+    between = re.findall(r">([^<>]*)<", re.sub(r'"[^"]*"', '""', markup))
+    found = {text.strip() for text in (*read_out, *between) if re.search(r"[^\W\d_]{2}", text)}
+    assert found <= {"API", "Qdesk"}
 
 
 def test_a_text_in_two_files_means_the_same_in_both() -> None:

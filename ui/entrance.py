@@ -52,7 +52,7 @@ class Entrance:
         """A page around `body`, which is HTML already, below the administrators' banner."""
         say, up = self.say_to(request), self.desk.board.now
         if up:
-            until = say("until {when}", when=say.time(up.until, "short")) if up.until else ""
+            until = say("until {when}", when=f"{up.until:%Y-%m-%d %H:%M} UTC") if up.until else ""
             body = banner(up.text, up.level, until) + body
         return document(request, say, title, body, status=status)
 

@@ -38,7 +38,6 @@ def document(
     body: str,
     *,
     status: int = 200,
-    theme: str = "",
     leads_to: str = "",
 ) -> HTMLResponse:
     """A page around `body`, which is HTML already, for whoever `asked`; the browser goes on to `leads_to` by itself.
@@ -46,15 +45,15 @@ def document(
     That stands in the page and not in a header, since proxies take no long ones: nginx has 4 KB for all of them.
     """
     base = base_of(asked)
-    dark = ' class="body--dark"' if theme == "dark" else ""
     goes_on = f'<meta http-equiv="refresh" content="0; url={escape(leads_to)}">' if leads_to else ""
     return HTMLResponse(
         f'<!doctype html><html lang="{say.tag}"><head><meta charset="utf-8"><title>{escape(title)} · Qdesk</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'{goes_on}<link rel="icon" href="{base}/static/qdesk.svg">'
         f"{stylesheet('tokens.css', base)}{stylesheet('forms.css', base)}</head>"
-        f'<body{dark}><main><p class="brand"><img src="{base}/static/qdesk.svg" alt="" width="32" height="32">'
-        f"Qdesk</p><h1>{escape(title)}</h1>{body}</main></body></html>",
+        '<body class="body--system"><main>'
+        f'<p class="brand"><img src="{base}/static/qdesk.svg" alt="" width="32" height="32">Qdesk</p>'
+        f"<h1>{escape(title)}</h1>{body}</main></body></html>",
         status,
         {"Cache-Control": "no-store", "Content-Security-Policy": PLAIN},
     )

@@ -21,14 +21,15 @@ from starlette.requests import HTTPConnection
 from ui.access import Rule, page_right
 from ui.auth import Visitor
 from ui.base_path import base_of
+from ui.components.moment import HERE, Moment
 from ui.desk import Desk
 from ui.early_script import early_script
 from ui.ended import lead_away
 from ui.i18n import Language, language, preferred
 from ui.static_files import stylesheet
 
-for _field in (ui.input, ui.number, ui.select):
-    _field.default_props("outlined dense")  # one look for every field
+for _field in (ui.input, ui.number, ui.select, ui.textarea):
+    _field.default_props("outlined dense stack-label")  # one look for every field; the rest is in fields.css
 
 BUILT_WITHIN_S = 30.0  # on a machine that has no time just now; then the visitor gets an error
 LEAVES_WITHIN_S = 1.0  # a page that may be used no more; then the server ends it
@@ -62,7 +63,7 @@ def prepare(desk: Desk, visitor: Visitor, title: str) -> Language:
     client = ui.context.client
     rule: Rule = client.request.state.rule
     say = say_for(visitor, client.request)
-    styles("tokens.css", "frame.css")
+    styles("tokens.css", "fields.css", "frame.css")
     ui.colors(primary="var(--accent)", positive="var(--good)", negative="var(--bad)", warning="var(--warn)")
     ui.page_title(f"{title} · Qdesk")
     ui.dark_mode({"dark": True, "light": False}.get(visitor.user.theme))
@@ -107,14 +108,17 @@ def top_bar(desk: Desk, visitor: Visitor, say: Language, active: str) -> None:
 def banner(desk: Desk, say: Language) -> None:
     """The administrators' banner, here where it is called; it comes and goes while the page is open."""
     with ui.element("div").classes("site-banner").props('role="status"') as strip:
-        words, until = ui.label().props("dir=auto"), ui.label().classes("until")
+        words, until = ui.label().props("dir=auto"), ui.element("span").classes("until")
 
     def show() -> None:
         now = desk.board.now
         strip.visible = now is not None
         if now:
             words.text = now.text
-            until.text = say("until {when}", when=say.time(now.until, "short")) if now.until else ""
+            until.clear()
+            if now.until:
+                with until:
+                    Moment(now.until, say("until {when}", when=HERE))
             strip.classes(remove="info warn bad", add=now.level)
 
     show()

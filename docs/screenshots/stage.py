@@ -17,6 +17,7 @@ from engine.settings import Settings
 from engine.types import ChatRequest, Delta, Event
 
 STAGE = ("-m", "docs.screenshots.stage")
+MODELS = ("Qwen/Qwen2-7B-Instruct", "Qwen/Qwen2-1.5B-Instruct")  # the one that is played, and another one
 CUE, BREAK = "…cue…", "…break…"  # each a word of its own
 
 STREAMED = "How do I find duplicate lines in a file?"

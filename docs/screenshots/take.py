@@ -4,32 +4,36 @@
     python -m docs.screenshots.take chat-streaming review    # only those whose names begin so
 
 What there is to see is written by `house`, and the model's part is played by `stage`. Each page and state is taken as a
-wide light one, dark, on a phone, and in Chinese.
+wide light one, dark, in Chinese, and on a phone, which is touched.
 """
 
 import asyncio
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 from PIL import Image
-from playwright.sync_api import Browser, BrowserContext, Page, StorageState
+from playwright.sync_api import Browser, BrowserContext, FloatRect, Page, StorageState
 
 from docs.screenshots.house import PASSWORD, PEOPLE, RATED, RUNNING, Furnished, furnish
-from docs.screenshots.stage import BROKEN, STAGE, STREAMED
+from docs.screenshots.stage import BROKEN, MODELS, STAGE, STREAMED
 from tests.chromium import running_chromium
 from tests.server import API_KEY, RunningServer, running_server
 
 PICTURES = Path(__file__).parent
-COLOURS = 128  # of a picture's palette
+COLOURS = 256  # of a picture's palette
 WAITING = 3  # requests that may wait
+LASTS = 600  # tokens of the answer by which the server knows how long one lasts: half a minute
 
 WANTED = tuple(sys.argv[1:]) or ("",)  # how the names of the pictures begin that are taken
+
+ASK = "/v1/chat/completions"
+LONG: dict[str, object] = {"messages": [{"role": "user", "content": "long"}]}
 
 Act = Callable[[Page], None]  # what somebody does before the picture is taken
 
@@ -43,21 +47,31 @@ class Look:
     height: int = 800
     language: str = "en-US"
     dark: bool = False
+    touch: bool = False
 
 
-PHONE = Look("phone", width=390, height=780)
-LOOKS = (Look("light"), Look("dark", dark=True), PHONE, Look("chinese", language="zh-CN"))
+PHONE = Look("phone", width=390, height=780, touch=True)
+WIDE = (Look("light"), Look("dark", dark=True), Look("chinese", language="zh-CN"))
+LOOKS = (*WIDE, PHONE)
 
 
 @contextmanager
 def crowd(server: RunningServer, size: int) -> Iterator[None]:
     """So many programs that ask for a long answer at once, until the block ends."""
-    question = {"messages": [{"role": "user", "content": "long"}], "stream": True}
-    key = {"Authorization": f"Bearer {API_KEY}"}
-    with ExitStack() as answers, httpx.Client(base_url=server.url, headers=key, timeout=60) as programs:
+    with ExitStack() as answers, programs(server) as ask_for:
         for _ in range(size):
-            answers.enter_context(programs.stream("POST", "/v1/chat/completions", json=question))
+            answers.enter_context(ask_for.stream("POST", ASK, json=LONG | {"stream": True}))
         yield
+
+
+def learn_how_long_one_lasts(server: RunningServer) -> None:
+    """One whole answer, from which the server tells those who wait how long it will be."""
+    with programs(server) as ask_for:
+        ask_for.post(ASK, json=LONG | {"max_tokens": LASTS}).raise_for_status()
+
+
+def programs(server: RunningServer) -> httpx.Client:
+    return httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {API_KEY}"}, timeout=60)
 
 
 class Photographer:
@@ -72,6 +86,8 @@ class Photographer:
         """A browser of this person, who is signed in if they were when they came last."""
         with self._browser.new_context(
             viewport={"width": look.width, "height": look.height},
+            has_touch=look.touch,
+            is_mobile=look.touch,
             locale=look.language,
             timezone_id="UTC",
             color_scheme="dark" if look.dark else "light",
@@ -93,12 +109,20 @@ class Photographer:
             self._cookies[person] = context.storage_state()
 
     def take(
-        self, name: str, path: str, person: str = "", *, shows: str = "", act: Act | None = None, of: Look | None = None
+        self,
+        name: str,
+        path: str,
+        person: str = "",
+        *,
+        shows: str = "",
+        act: Act | None = None,
+        of: Sequence[Look] = LOOKS,
+        below: str = "",
     ) -> None:
-        """A picture in each look, or that `of` one, when `act` is done and `shows` (a CSS selector) is there."""
+        """A picture in each look, when `act` is done and `shows` (a CSS selector) is there: all, or from `below` on."""
         if not name.startswith(WANTED):
             return
-        for look in [of] if of else LOOKS:
+        for look in of:
             with self.comes(person, look) as context:
                 page = context.new_page()
                 page.goto(path)
@@ -107,7 +131,7 @@ class Photographer:
                 if shows:
                     page.wait_for_selector(shows)
                 page.wait_for_load_state("networkidle")
-                _save(page, PICTURES / f"{name}-{look.name}.png")
+                _save(page, PICTURES / f"{name}-{look.name}.png", below)
                 self._clear_away(page, begun=path == "/")
 
     def _clear_away(self, page: Page, *, begun: bool) -> None:
@@ -120,12 +144,21 @@ class Photographer:
             self._server.change("update conversations set deleted_at = updated_at where id = ?", own[1])
 
 
-def _save(page: Page, path: Path) -> None:
+def _save(page: Page, path: Path, below: str) -> None:
     """Take the picture and keep it small: a page has few colours."""
-    page.screenshot(path=path)
+    page.screenshot(path=path, full_page=bool(below), clip=_rest(page, below) if below else None)
     with Image.open(path) as picture:
         picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
     print(f"{path.name}  {path.stat().st_size / 1024:.0f} kB")
+
+
+def _rest(page: Page, below: str) -> FloatRect:
+    """The page from this element on, with some room above it."""
+    first, whole = page.locator(below).bounding_box(), page.locator(".page").bounding_box()
+    assert first
+    assert whole
+    top = first["y"] - 16
+    return FloatRect(x=0, y=top, width=whole["width"], height=whole["y"] + whole["height"] - top)
 
 
 # --- what people do; by selectors, since the words differ from look to look ---
@@ -134,7 +167,7 @@ def _save(page: Page, path: Path) -> None:
 def ask(question: str) -> Act:
     def act(page: Page) -> None:
         page.fill("textarea", question)
-        page.press("textarea", "Enter")
+        page.click(".send-button")  # Enter breaks the line where there is a touch screen
 
     return act
 
@@ -178,17 +211,20 @@ def take_chat(camera: Photographer, server: RunningServer, made: Furnished) -> N
     camera.take("chat-formula", formula, "ada", shows="math")
     camera.take("chat-edit", code, "ada", shows=".question-edit", act=click(".edit-question"))
     camera.take("chat-settings", code, "ada", shows="dialog[open]", act=click(".settings-button"))
-    camera.take("chat-keys", "/", "lin", shows="dialog[open]", act=show_keys)
+    camera.take("chat-keys", "/", "lin", shows="dialog[open]", act=show_keys, of=WIDE)
     camera.take("chat-templates", "/", "lin", shows="#template-list li", act=write("/"))
     camera.take("chat-search", "/", "lin", shows=".sidebar-list mark", act=search("量化"))
-    camera.take("chat-drawer", code, "ada", shows=".sidebar-wrap.open .drawer-close", act=open_list, of=PHONE)
+    camera.take("chat-drawer", code, "ada", shows=".sidebar-wrap.open .drawer-close", act=open_list, of=[PHONE])
     half = ".answer-text:has-text('if line in seen')"
     camera.take("chat-streaming", "/", "lin", shows=half, act=ask(STREAMED))
     camera.take("chat-failed", "/", "lin", shows=".note-bad", act=ask(BROKEN))
-    with crowd(server, RUNNING + 2):
-        camera.take("chat-waiting", "/", "lin", shows=".ticket", act=ask("会议纪要怎么写才清楚？"))
+    if "chat-waiting".startswith(WANTED):
+        learn_how_long_one_lasts(server)
+    for look in LOOKS:
+        with crowd(server, RUNNING + 2):
+            camera.take("chat-waiting", "/", "lin", shows=".ticket", act=ask("差旅报销需要哪些材料？"), of=[look])
     with crowd(server, RUNNING + WAITING):
-        camera.take("chat-full", "/", "lin", shows=".waiting-bar", act=ask("会议纪要怎么写才清楚？"))
+        camera.take("chat-full", "/", "lin", shows=".waiting-bar", act=ask("差旅报销需要哪些材料？"))
 
 
 def take_log(camera: Photographer, made: Furnished) -> None:
@@ -198,7 +234,7 @@ def take_log(camera: Photographer, made: Furnished) -> None:
     camera.take("review-opened", f"/review?open={made.exchanges[RATED]}", "omar", shows=".work-bar")
     camera.take("review-retention", "/review/retention", "ada")
     camera.take("admin-audit", "/admin/audit", "ada", shows="td")
-    camera.take("admin-model", "/admin/model", "ada", shows="td")
+    camera.take("admin-model", "/admin/model", "ada", shows="td", below="h2 ~ h2")
 
 
 def take_crowded(camera: Photographer, server: RunningServer) -> None:
@@ -241,6 +277,8 @@ def main() -> None:
             running_server(
                 data_dir,
                 program=STAGE,
+                model=MODELS[0],
+                models=",".join(MODELS[1:]),
                 max_concurrent_requests=RUNNING,
                 max_waiting_requests=WAITING,
                 max_requests_per_user=20,

@@ -31,14 +31,35 @@ WIDE = 12  # columns of a table
 RICH = (
     "a list:\n\n1. one\n2. two\n- [ ] open\n- [x] done\n\n"
     f"|{' column |' * WIDE}\n|{'--|' * (WIDE - 1)}--:|\n|{' value |' * WIDE}\n\n```python\nprint('x')  # y\n```\n\n"
-    "$$\n\\frac{a}{b}\n$$\n\n> quoted [link](https://example.org) and `code`\n"
+    "$$\n\\frac{a}{b}\n$$\n\n\\[\n\\sqrt{c}\n\\]\n\nboth $d^2$ and \\(e_1\\)\n\n"
+    "> quoted [link](https://example.org) and `code`\n"
 )
+PROSE = (
+    "A committee met on Tuesday to decide who may use the meeting room on the second floor, and for how long. After an "
+    "hour nobody could remember why it had been closed in the first place, so it was opened again, with a sheet of "
+    "paper at the door on which everybody writes a name and a time. It has worked well enough ever since."
+)
+
+
+CHARACTERS_IN_A_LINE = """(paragraph) => {
+    const lines = new Map(), letter = new Range(), text = paragraph.firstChild;
+    for (let at = 0; at < text.length; at++) {
+        letter.setStart(text, at);
+        letter.setEnd(text, at + 1);
+        const { top } = letter.getBoundingClientRect();
+        lines.set(top, 1 + (lines.get(top) ?? 0));
+    }
+    const whole = [...lines.values()].slice(0, -1);
+    return whole.reduce((sum, length) => sum + length, 0) / whole.length;
+}"""
 
 
 @pytest.fixture(scope="module")
 def narrow() -> Iterator[RunningServer]:
     """One request runs at a time; there is a template, an API key, and something in the log."""
-    with running_server(max_concurrent_requests=1, max_requests_per_user=2, accounts={"ada": "staff"}) as server:
+    with running_server(
+        max_concurrent_requests=1, max_requests_per_user=2, max_new_tokens=2000, accounts={"ada": "staff"}
+    ) as server:
         template = "insert into templates select 't', id, 1, 'Minutes', 'Write {{them}}', created_at from users"
         server.change(template + " where name = 'ada'")
         question = {"messages": [{"role": "user", "content": "hello"}]}
@@ -63,8 +84,14 @@ def test_chat_from_the_first_look_to_a_full_answer(narrow: RunningServer, visit:
     passes(page)
     table = FilePayload(name="a.csv", mimeType="text/csv", buffer=b"a,b\n1,2")
     page.locator(".composer input[type=file]").set_input_files(table)
-    ask(page, RICH)
+    ask(page, f"{PROSE}\n\n{RICH}")
     expect(page.locator(".answer-actions")).to_be_visible()
+    formulas = page.locator(".answer-text math")
+    expect(formulas).to_have_count(4)
+    for formula in formulas.all():
+        expect(formula).to_be_visible()
+    in_a_line = page.locator(".answer-text p").first.evaluate(CHARACTERS_IN_A_LINE)
+    assert 60 <= in_a_line <= 80 or look, "lines of running text are easy to read"
     page.get_by_role("button", name="Details").click()
     page.locator(".question summary").click()
     passes(page)
@@ -190,6 +217,7 @@ PAGES = {
     "/admin/history": "h2",
     "/admin/audit": "h2",
     "/nothing": "h1",
+    "/": ".composer",
 }
 
 
@@ -271,8 +299,9 @@ def test_signing_in(narrow: RunningServer, visit: Visit, look: dict[str, Any]) -
     page.keyboard.press("Enter")
     expect(page.get_by_role("alert")).to_be_visible()
     passes(page)
-    page.goto(narrow.url + "/setup?token=old")
-    passes(page)
+    for path in ("/setup?token=old", "/login/link?token=old"):
+        page.goto(narrow.url + path)
+        passes(page)
 
 
 # --- what a screen reader is told ---

@@ -35,12 +35,13 @@ def change_password(page: Page, now: str, new: str, again: str) -> None:
 
 
 def test_a_key_is_shown_once_works_and_ends_when_it_is_deleted(server: RunningServer, visit: Visit) -> None:
-    page = visit(server, "/account", name="ada")
+    page = visit(server, "/account", name="ada", reduced_motion="reduce")
     page.get_by_role("button", name="Make a key").click()
     expect(page.get_by_text("Please say what the key is for.")).to_be_visible()
     page.get_by_label("What the key is for").fill('nightly "report"')
     page.get_by_role("button", name="Make a key").click()
     expect(page.get_by_text("Copy the key now; it is not shown again.")).to_be_visible()
+    passes(page)
     key = page.locator(".key").inner_text()
     assert models(server, key) == 200
     assert not [row for row in server.rows("select * from api_keys") if key in row]

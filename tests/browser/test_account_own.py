@@ -8,6 +8,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.barriers import passes
 from tests.browser.conftest import Visit
 from tests.server import RunningServer, bearer, eventually, key_of, running_server
 from tests.ui.api.test_running import running_long
@@ -76,10 +77,11 @@ def test_templates_are_made_changed_and_used_from_a_slash(server: RunningServer,
         ("admin", "template.share", "Gone"),
         ("admin", "template.unshare", "Gone"),
     ]
-    page = visit(server, "/account", name="bob")
+    page = visit(server, "/account", name="bob", reduced_motion="reduce")
     expect(page.get_by_text("Shared prompt templates")).to_have_count(0)
     make_template(page, "Translate", "Translate into {{language}}, {{tone}} in tone:")
     make_template(page, "<b>Draft</b>", "Write a draft.")
+    passes(page)
     page.get_by_role("button", name="Change: <b>Draft</b>").click()
     expect(page.get_by_label("Text", exact=True)).to_have_value("Write a draft.")
     page.get_by_label("Text", exact=True).fill("Write a short draft.")
@@ -164,7 +166,7 @@ def test_ones_own_data_is_exported_without_secrets_and_without_anybody_elses(
 
 
 def test_erasure_is_asked_for_and_then_done_by_an_administrator(server: RunningServer, visit: Visit) -> None:
-    page = visit(server, name="kim")
+    page = visit(server, name="kim", reduced_motion="reduce")
     ask(page, "erase me later")
     page.goto(server.url + "/account")
     page.get_by_label("Type your name to confirm: kim").fill("kin")
@@ -173,6 +175,7 @@ def test_erasure_is_asked_for_and_then_done_by_an_administrator(server: RunningS
     page.get_by_label("Type your name to confirm: kim").fill("kim")
     page.get_by_role("button", name="Erase what I wrote").click()
     expect(page.get_by_text(re.compile("You asked for it on .* An administrator has to do it."))).to_be_visible()
+    passes(page)
     page.goto(server.url)
     expect(page.get_by_text("Your conversations will be listed here.")).to_be_visible()
     assert asked_by(server, "kim") == [("erase me later", "You said: erase me later")]

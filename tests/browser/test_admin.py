@@ -2,11 +2,13 @@
 
 import re
 from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.admin import ask, audit, button, cancel, confirm, one_answers_and_one_waits, row
+from tests.browser.barriers import passes
 from tests.browser.conftest import Visit
 from tests.server import PASSWORD, RunningServer
 
@@ -14,7 +16,8 @@ pytestmark = pytest.mark.browser
 
 
 def test_requests_are_seen_opened_and_cancelled_as_they_come_and_go(office: RunningServer, visit: Visit) -> None:
-    admin, ada, bob = visit(office, "/admin"), visit(office, name="ada"), visit(office, name="bob")
+    admin = visit(office, "/admin", reduced_motion="reduce")
+    ada, bob = visit(office, name="ada"), visit(office, name="bob")
     expect(admin.get_by_text("Nothing is running or waiting.")).to_be_visible()
     ask(ada, "long <b>tale</b>")
     expect(row(admin, "ada")).to_contain_text("answering")
@@ -25,7 +28,9 @@ def test_requests_are_seen_opened_and_cancelled_as_they_come_and_go(office: Runn
     assert "tale" not in admin.content()
     button(admin, "Prompt: ada").click()
     expect(admin.get_by_role("dialog")).to_contain_text("long <b>tale</b>")
+    passes(admin)
     button(admin, "Close").click()
+    expect(admin.get_by_role("dialog")).not_to_be_visible()
 
     cells = row(admin, "ada").locator("td")
     expect(cells.nth(1)).to_have_text("page")
@@ -37,6 +42,7 @@ def test_requests_are_seen_opened_and_cancelled_as_they_come_and_go(office: Runn
     button(admin, "Cancel: ada").click()
     button(admin, "Cancel the request").click()
     expect(admin.get_by_text("Please give a reason.")).to_be_visible()
+    passes(admin)
     expect(row(admin, "ada")).to_contain_text("answering")
     confirm(admin, "Cancel the request", "=too long")
     expect(ada.locator(".turn").last).to_contain_text("An administrator ended this answer.")
@@ -46,6 +52,13 @@ def test_requests_are_seen_opened_and_cancelled_as_they_come_and_go(office: Runn
     assert opened == cancelled
     assert opened[0] == "admin"
     assert office.rows("select detail from audit where action = 'request.cancel'") == [("ada: =too long",)]
+
+
+def tells_the_readers_time(page: Page, zone: str, format: str) -> None:
+    """The first moment of a table, which is kept in UTC."""
+    told = page.locator("td time").first
+    at = datetime.fromisoformat(str(told.get_attribute("datetime")))
+    assert " ".join(told.inner_text().split()) == at.astimezone(ZoneInfo(zone)).strftime(format)
 
 
 def test_a_waiting_request_is_moved_to_the_front(office: RunningServer, visit: Visit) -> None:
@@ -174,7 +187,8 @@ def test_the_last_administrator_stays(server: RunningServer, visit: Visit, way: 
 def test_the_audit_trail_is_read_by_kind_and_by_person(office: RunningServer, visit: Visit) -> None:
     people = visit(office, "/admin/people", name="chief")
     people.get_by_label("Role: rita").select_option("reviewer")
-    page = visit(office, "/admin/audit")
+    page = visit(office, "/admin/audit", timezone_id="America/Bogota")
+    tells_the_readers_time(page, "America/Bogota", "%b %-d, %Y, %-I:%M %p")
     entry = page.get_by_role("row").filter(has=page.get_by_role("cell", name="rita", exact=True)).first
     expect(entry).to_contain_text("changed a role")
     expect(entry).to_contain_text("Reviewer → Reviewer")
@@ -241,7 +255,9 @@ def test_who_is_no_administrator_any_more_is_led_away(office: RunningServer, vis
 def test_in_chinese_nothing_stays_english(
     office: RunningServer, visit: Visit, path: str, chinese: str, english: tuple[str, ...]
 ) -> None:
-    page = visit(office, path, locale="zh-CN")
+    page = visit(office, path, locale="zh-CN", timezone_id="Asia/Shanghai")
     expect(page.get_by_text(chinese).first).to_be_visible()
     for text in (*english, "There is no NVIDIA driver on this machine.", "A script plays the model."):
         expect(page.get_by_text(text, exact=True)).to_have_count(0)
+    if path == "/admin/people":
+        tells_the_readers_time(page, "Asia/Shanghai", "%Y年%-m月%-d日 %H:%M")

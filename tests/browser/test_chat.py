@@ -163,6 +163,7 @@ def test_on_a_touch_screen_enter_breaks_the_line(server: RunningServer, visit: V
     expect(box(page)).to_have_value("one\ntwo")
     page.get_by_role("button", name="Send").tap()
     expect(answer(page)).to_have_text("You said: one two")
+    expect(page.get_by_role("button", name="Edit", exact=True)).to_have_css("opacity", "1")  # nothing hovers here
 
 
 def test_a_draft_outlives_the_page(server: RunningServer, visit: Visit) -> None:

@@ -8,6 +8,7 @@ import httpx
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.barriers import passes
 from tests.browser.conftest import Visit
 from tests.server import API_KEY, RunningServer, bearer, key_of, running_server
 from tests.ui.test_markdown import ATTACKS
@@ -178,3 +179,4 @@ def test_what_the_model_no_longer_reads_is_marked(visit: Visit) -> None:
         expect(mark).to_have_count(1)
         page.reload()
         expect(page.locator(".turn").nth(1).get_by_text("Earlier messages are no longer read")).to_be_visible()
+        passes(page)

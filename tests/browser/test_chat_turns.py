@@ -91,6 +91,10 @@ def test_an_edited_question_begins_a_branch_and_both_can_be_read_in_both_tabs(
 def test_an_edit_can_be_left_and_an_empty_one_is_not_sent(server: RunningServer, visit: Visit) -> None:
     page = visit(server)
     ask(page, "as it was")
+    question, said = questions(page).bounding_box(), answer(page).bounding_box()
+    assert question
+    assert said
+    assert said["y"] - question["y"] - question["height"] < 24, "nothing stands between a question and its answer"
     turn(page).get_by_role("button", name="Edit").click()
     expect(page.get_by_label("Edit your message")).to_be_focused()
     page.get_by_label("Edit your message").fill("  ")

@@ -178,6 +178,20 @@ def test_shortcuts_are_listed_and_can_be_turned_off(server: RunningServer, visit
     page.locator(".thread-scroll").focus()
     page.keyboard.press("?")
     expect(dialog).not_to_be_visible()
+    box(page).fill("long, and no key ends it")
+    box(page).press("Enter")
+    expect(answer(page)).to_contain_text("word3")
+    page.keyboard.press("Escape")
+    shown = len(answer(page).inner_text().split())
+    expect(answer(page)).to_contain_text(f"word{shown + 20}")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator(".note")).to_contain_text("You stopped this answer.")
+    box(page).press("ArrowUp")
+    page.keyboard.press("ControlOrMeta+Shift+O")
+    page.keyboard.type("still here")
+    expect(count(page)).to_contain_text("tokens")  # the server has answered what came after the keys
+    expect(box(page)).to_have_value("still here")
+    expect(page.locator(".question")).to_have_text("You asked: long, and no key ends it")
 
 
 def test_a_new_conversation_by_keys(server: RunningServer, visit: Visit) -> None:

@@ -6,6 +6,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.barriers import passes
 from tests.browser.conftest import Visit
 from tests.server import RunningServer, eventually
 
@@ -29,7 +30,7 @@ def test_a_thumb_down_goes_from_staff_to_a_reviewer_into_the_audit_trail_and_bac
     ada = visit(office, name="ada")
     thumb_down(ada, "That is no form.")
     eventually(lambda: office.rows("select rating, comment from feedback") == [(-1, "That is no form.")])
-    rita = visit(office, "/review", name="rita")
+    rita = visit(office, "/review", name="rita", reduced_motion="reduce")
     id, conversation, logged, sampling = office.rows(
         "select id, conversation_id, answer, sampling from exchanges where prompt = ?", QUESTION
     )[0]
@@ -126,6 +127,7 @@ def run_again(reviewer: Page, logged: str) -> None:
     expect(again.first).to_contain_text("temperature 0,")
     expect(reviewer.locator(".work-beside")).to_contain_text("Logged answer")
     expect(reviewer.get_by_role("alert")).to_contain_text("temperature is 9.0; it must be from 0 to 2")
+    passes(reviewer)
     reviewer.get_by_role("button", name="Cancel").click()
 
 
@@ -135,10 +137,13 @@ def finish(reviewer: Page, id: str) -> None:
         reviewer.keyboard.press(key)
         reviewer.keyboard.press("Control+a")
         reviewer.keyboard.type(text)
+        if key == "c":
+            passes(reviewer)  # with a note above the form
         reviewer.keyboard.press(end)
         expect(reviewer.locator(".inbox-work")).to_contain_text(text)
     reviewer.keyboard.press("d")
     expect(reviewer.locator(f"#row-{id} .inbox-tick")).to_be_visible()
+    passes(reviewer)
 
 
 def choose_everything(reviewer: Page) -> None:

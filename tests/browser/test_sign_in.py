@@ -64,7 +64,8 @@ def test_an_account_is_connected_and_opened_by_the_provider_from_then_on(
     assert [claims["sub"] for claims in provider.ended] == ["1"]
     expect(page.get_by_label("Write a message")).to_be_visible()
     page.goto(server.url + "/account")
-    expect(page.get_by_role("heading", name="ada", exact=True)).to_be_visible()
+    expect(page.get_by_role("heading", name="Account")).to_be_visible()
+    expect(page.locator("h1 + .name")).to_have_text("ada")
     page.get_by_role("button", name="Disconnect").click()
     expect(page.get_by_role("button", name="Connect", exact=True)).to_be_visible()
     assert server.rows("select count(*) from identities") == [(0,)]

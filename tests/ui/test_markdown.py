@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.payloads import PAYLOADS
 from ui.components import markdown
 from ui.components.markdown import MarkdownStream, render
-from ui.components.markdown_html import clean, parser
+from ui.components.markdown_html import clean, parser, words
 
 # --- what it looks like ---
 
@@ -37,6 +37,11 @@ def test_tables_scroll_and_align_without_style_attributes() -> None:
     html = render("| a | b |\n|:--|--:|\n| 1 | 2 |\n")
     assert '<div class="table-scroll" tabindex="0"><table>' in html
     assert '<td class="align-left">1</td>\n<td class="align-right">2</td>' in html
+
+
+def test_in_a_list_a_text_has_its_words_without_the_marks() -> None:
+    text = "# Order\n\n先写**决定**，再写 `sort -u`:\n\n- *one*\n- [two](https://example.org)\n\n```sh\nls\n```\n\n"
+    assert words(text + "| a |\n|---|\n| $x^2$ |") == "Order 先写决定，再写 sort -u: one two ls a x^2"
 
 
 def test_html_is_shown_as_text() -> None:

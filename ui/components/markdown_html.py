@@ -85,6 +85,17 @@ def render_block(text: str) -> str:
     return clean(parser.render(text))
 
 
+def words(text: str) -> str:
+    """What a text says, in one line and without the marks of Markdown: for lists, where it is text and not HTML."""
+    return " ".join(" ".join(map(_said, parser.parse(text))).split())
+
+
+def _said(token: Token) -> str:
+    if not token.children:
+        return token.content
+    return "".join(" " if child.type.endswith("break") else child.content for child in token.children)
+
+
 def clean(html: str) -> str:
     return nh3.clean(
         html,

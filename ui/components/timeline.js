@@ -31,7 +31,7 @@ export default {
       return this.charts.map((chart) => this.draw(chart));
     },
     numbers() {
-      return [3, 4].map((digits) => new Intl.NumberFormat(this.texts.language, { maximumSignificantDigits: digits }));
+      return [2, 3, 4].map((digits) => new Intl.NumberFormat(this.texts.language, { maximumSignificantDigits: digits }));
     },
     clocks() {
       const date = this.day ? { month: "numeric", day: "numeric" } : {};
@@ -93,7 +93,7 @@ export default {
       return `${picture.title}: ${picture.lines.map((line) => `${line.label} ${this.told(line)}`).join(", ")} ${picture.unit}`;
     },
     number(value) {
-      return this.numbers[value >= 1000 ? 1 : 0].format(value);
+      return this.numbers[(value >= 10) + (value >= 1000)].format(value);
     },
     clock(time) {
       return time === undefined ? "" : this.clocks.format(new Date(time));

@@ -49,7 +49,8 @@ class AccountView:
 
     async def build(self) -> None:
         say = self.say
-        heading(self.visitor.user.name, 1)
+        heading(say("Account"), 1)
+        ui.label(self.visitor.user.name).classes("name").props("dir=auto")
         self._preferences()
         await Defaults(self.owner).build()
         await OwnTemplates(self.owner, shared=False).build()

@@ -22,9 +22,7 @@ class Defaults:
         section(say("New conversations"), about)
         with form(self._save):
             self._prompt = ui.textarea(say("System prompt"), value=prompt or "", placeholder=server.system_prompt)
-            self._prompt.props(
-                f'outlined dense autogrow input-style="min-height: 4.5rem" maxlength={LONGEST_SYSTEM_PROMPT}'
-            )
+            self._prompt.props(f'autogrow input-style="min-height: 4.5rem" maxlength={LONGEST_SYSTEM_PROMPT}')
             self._prompt.classes("wide")
             standard = Sampling()
             hints = {

@@ -84,7 +84,7 @@ class Erasing:
             with form(self._erase):
                 self._name = ui.input(say("Type your name to confirm: {name}", name=self._owner.visitor.user.name))
                 self._name.props('autocomplete="off" maxlength=64')
-                submit(say("Erase what I wrote")).classes("danger")
+                submit(say("Erase what I wrote")).props("color=negative")
 
     async def _erase(self) -> None:
         owner, say = self._owner, self._owner.say

@@ -53,7 +53,7 @@ def form(action: Callable[[], Awaitable[None]]) -> Element:
 
 
 def submit(text: str) -> ui.button:
-    return ui.button(text).props("type=submit outline no-caps")
+    return ui.button(text).props("type=submit unelevated no-caps")
 
 
 def whose(name: str) -> None:
@@ -69,7 +69,7 @@ def secret(label: str, complete: str) -> ui.input:
 
 def button(text: str, action: Callable[[], Awaitable[None]], *, of: str = "") -> ui.button:
     """`of` tells a screen reader which of several it is."""
-    made = ui.button(text, on_click=action).props("flat no-caps").classes("plain")
+    made = ui.button(text, on_click=action).props("outline no-caps").classes("plain")
     if of:
         made.props["aria-label"] = f"{text}: {of}"
     return made

@@ -51,7 +51,7 @@ class Sessions:
         self._list = ui.element("div").classes("list")
         with ui.element("div").classes("buttons"):
             self._elsewhere = button(say("Sign out everywhere else"), self._sign_out_elsewhere)
-            button(say("Sign out everywhere"), self._sign_out_everywhere).classes("danger")
+            button(say("Sign out everywhere"), self._sign_out_everywhere).props("color=negative")
         await self.show()
 
     async def show(self) -> None:

@@ -31,7 +31,7 @@ class OwnTemplates:
         with form(self._save):
             self._name = ui.input(say("Name of the template")).props(f'maxlength={LONGEST_NAME} autocomplete="off"')
             self._text = ui.textarea(say("Text")).classes("wide")
-            self._text.props(f'outlined dense autogrow input-style="min-height: 4.5rem" maxlength={LONGEST_TEXT}')
+            self._text.props(f'autogrow input-style="min-height: 4.5rem" maxlength={LONGEST_TEXT}')
             submit(say("Save the template"))
         await self._show()
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 from nicegui.element import Element
 from nicegui.events import GenericEventArguments
 
+from ui.components.markdown_html import words
 from ui.components.review.choices import Choice, keys, lists
 from ui.components.review.conversation import Part, Said, View
 from ui.components.review.facts import status_name
@@ -153,7 +154,7 @@ def row(one: "ExchangeRow", marks: Marks, say: Language) -> Row:
         status=one.status.value,
         statusName=status_name(one.status, say),
         prompt=" ".join(one.prompt.split()),
-        answer=" ".join(one.answer.split()),
+        answer=words(one.answer),
         snippet=one.snippet,
         marks=marks,
     )

@@ -39,12 +39,12 @@ export const Question = {
     <button type="submit" class="main-button" :disabled="!text.trim() || !!nonce">{{ texts.send }}</button></div>
 </form>
 <template v-else>
-  <div class="question" dir="auto"><span class="visually-hidden">{{ texts.youAsked }}</span>{{ turn.asked }}<details v-for="file in turn.files" class="attached">
+  <div class="asked"><div class="question" dir="auto"><span class="visually-hidden">{{ texts.youAsked }}</span>{{ turn.asked }}<details v-for="file in turn.files" class="attached">
       <summary :aria-label="texts.attached + ': ' + file.name"><svg viewBox="0 0 20 20" aria-hidden="true"><path d="M6 3h5l4 4v10H6zM11 3v4h4"/></svg>{{ file.name }}</summary>
       <pre tabindex="0">{{ file.text }}</pre></details></div>
-  <div class="question-actions">
     <button ref="edit" type="button" class="icon-button edit-question" :aria-label="texts.edit" :title="texts.edit" @click="$emit('start')">
-      <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M4 16l.8-3.2L13 4.6a1.4 1.4 0 0 1 2 0l.4.4a1.4 1.4 0 0 1 0 2L7.2 15.2z"/></svg></button>
+      <svg viewBox="0 0 20 20" aria-hidden="true"><path d="M4 16l.8-3.2L13 4.6a1.4 1.4 0 0 1 2 0l.4.4a1.4 1.4 0 0 1 0 2L7.2 15.2z"/></svg></button></div>
+  <div v-if="turn.questions.length > 1" class="question-actions">
     <Versions :ids="turn.questions" :id="turn.id" :label="texts.questionVersions" :previous="texts.previousQuestion" :next="texts.nextQuestion" @go="$emit('version', $event)"/>
   </div>
 </template>`,

@@ -44,11 +44,11 @@ class AuditTrail:
         ]
         self.table = DataTable(columns, caption=say("Audit trail"), empty=say("Nothing found."))
         with ui.element("div").classes("buttons"):
-            self.older = ui.button(say("Older"), on_click=self._read_on).props("flat no-caps").classes("plain")
+            self.older = ui.button(say("Older"), on_click=self._read_on).props("outline no-caps").classes("plain")
         await self._read()
 
     def _day(self, label: str) -> ui.input:
-        return ui.input(label, on_change=self._read).props("type=date stack-label debounce=300")
+        return ui.input(label, on_change=self._read).props("type=date debounce=300")
 
     async def _read(self) -> None:
         self.entries, self.cursor = [], None

@@ -53,7 +53,7 @@ class Erasures:
         with ui.element("div").classes("list"), ui.element("div").classes("row"):
             ui.label(asked.user_name).classes("main")
             Moment(asked.at).classes("soft")
-            button(self.say("Erase"), ask, of=asked.user_name).classes("danger")
+            button(self.say("Erase"), ask, of=asked.user_name).props("color=negative")
 
     async def _erase(self) -> None:
         if not self.admin.may() or (asked := self.subject) is None:

@@ -228,7 +228,7 @@ def kinds(say: Language) -> "dict[Kind, str]":
 
 
 def _button(text: str, act: Callable[[], Awaitable[None]], *, main: bool = False, danger: bool = False) -> None:
-    look = "unelevated" if main else "flat"
+    look = "unelevated" if main else "outline"
     button = ui.button(text, on_click=act).props(f"no-caps {look}").classes("plain")
     if danger:
         button.props("color=negative")
