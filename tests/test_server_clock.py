@@ -5,10 +5,11 @@ libfaketime tells the server the time. Retention looks when it gets SIGUSR1, ins
 
 import json
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import httpx
@@ -30,42 +31,45 @@ async def until_told(seconds):
 ui.serving.asyncio = types.SimpleNamespace(**vars(asyncio) | {"sleep": until_told})
 main.main()
 """
-TEXT = " ".join(f"word{number}" for number in range(60))  # more than a second
+HOUR_S = 3600.0
+TEXT = " ".join(f"word{number}" for number in range(150))  # three seconds at least
 
 pytestmark = pytest.mark.skipif(
     LIBRARY is None, reason="clocks are set by libfaketime; on Debian: apt-get install faketime"
 )
 
 
-@dataclass(frozen=True)
-class Clock:
-    """The server's time of day."""
-
-    file: Path
-
-    def set(self, ahead: str) -> None:
-        """By so much from the right time, as libfaketime writes it: "+2h"."""
-        new = self.file.with_suffix(".new")
-        new.write_text(ahead)
-        new.replace(self.file)
-
-
 @pytest.fixture
-def clock(tmp_path: Path) -> Clock:
-    clock = Clock(tmp_path / "clock")
-    clock.set("+0")
+def clock(tmp_path: Path) -> Path:
+    """What is in this file is how far the server's time of day is ahead, as libfaketime writes it: +7200."""
+    clock = tmp_path / "clock"
+    clock.write_text("+0")
     return clock
 
 
 @pytest.fixture
-def server(clock: Clock) -> Iterator[RunningServer]:
+def server(clock: Path) -> Iterator[RunningServer]:
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("LD_PRELOAD", str(LIBRARY))
-        environment.setenv("FAKETIME_TIMESTAMP_FILE", str(clock.file))
-        for name in ("FAKETIME_NO_CACHE", "FAKETIME_DONT_FAKE_MONOTONIC", "NO_FAKE_STAT"):
+        environment.setenv("FAKETIME_TIMESTAMP_FILE", str(clock))
+        environment.setenv("FAKETIME_CACHE_DURATION", "0")  # it looks once a second
+        for name in ("FAKETIME_DONT_FAKE_MONOTONIC", "NO_FAKE_STAT"):
             environment.setenv(name, "1")
+        environment.setenv("FAKETIME_FORCE_MONOTONIC_FIX", "0")  # else Python's threads wait for each other in circles
         with running_server(program=("-c", LOOKS_WHEN_TOLD), forged=False, retention_days=30) as running:
             yield running
+
+
+def set_clock(server: RunningServer, clock: Path, ahead_s: float) -> None:
+    """Return when the server goes by it."""
+    new = clock.with_suffix(".new")
+    new.write_text(f"{ahead_s:+.0f}")
+    new.replace(clock)
+    eventually(lambda: abs(time_of_day(server) - time.time() - ahead_s) < 60)
+
+
+def time_of_day(server: RunningServer) -> float:
+    return parsedate_to_datetime(httpx.get(server.url + "/livez").headers["date"]).timestamp()
 
 
 def retention_looks(server: RunningServer) -> None:
@@ -80,12 +84,13 @@ def is_signed_in(browser: httpx.Client) -> bool:
     return browser.get("/account").status_code == 200
 
 
-def answered_while(server: RunningServer, clock: Clock, ahead: str) -> None:
+def answered_while(server: RunningServer, clock: Path, ahead_s: float) -> None:
     """The clock is set while four programs are answered, who do not feel it."""
     with ExitStack() as stack:
         answers = [stream(server, TEXT, stack) for _ in range(4)]
         eventually(lambda: {server.status_of(id) for id, _ in answers} == {"running"})
-        clock.set(ahead)
+        set_clock(server, clock, ahead_s)
+        assert {server.status_of(id) for id, _ in answers} == {"running"}
         for id, answer in answers:
             *events, done = answer.read().decode().strip().split("\n\n")
             chunks = [json.loads(event.removeprefix("data: ")) for event in events]
@@ -95,23 +100,23 @@ def answered_while(server: RunningServer, clock: Clock, ahead: str) -> None:
                 "select status, queued_at, started_at, first_token_at, finished_at from exchanges where id = ?", id
             )
             assert status == "done"
-            queued, *_, finished = moments = [datetime.fromisoformat(time) for time in times]
+            queued, *_, finished = moments = [datetime.fromisoformat(moment) for moment in times]
             assert moments == sorted(moments)
             assert (finished - queued).total_seconds() < 60
 
 
-def test_a_clock_that_is_set_costs_no_answer_and_no_row(server: RunningServer, clock: Clock) -> None:
+def test_a_clock_that_is_set_costs_no_answer_and_no_row(server: RunningServer, clock: Path) -> None:
     with server.sign_in() as first:
-        for ahead in ("+2h", "-2h"):
-            answered_while(server, clock, ahead)
+        for ahead_s in (2 * HOUR_S, -2 * HOUR_S):
+            answered_while(server, clock, ahead_s)
             assert is_signed_in(first)
             with server.sign_in() as browser:
                 assert is_signed_in(browser)
-        answered_while(server, clock, "+40d")
+        answered_while(server, clock, 40 * 24 * HOUR_S)
         assert not is_signed_in(first)  # sessions last thirty days
         with server.sign_in() as later:
             retention_looks(server)  # as it would at any time
-            clock.set("+0")
+            set_clock(server, clock, 0)
             retention_looks(server)
             assert is_signed_in(later)
     assert server.rows("select status, count(*) from exchanges group by status") == [("done", 12)]
