@@ -2,6 +2,7 @@
 
 import json
 from contextlib import ExitStack
+from typing import Any
 
 import httpx
 
@@ -28,7 +29,11 @@ def ready(server: RunningServer) -> bool:
 def test_an_engine_that_dies_in_an_answer_ends_it_with_a_sentence_and_is_found_when_it_is_back() -> None:
     with ExitStack() as stack:
         engine = stack.enter_context(running_server())
-        settings = {"backend": "remote", "openai_base_url": f"{engine.url}/v1", "openai_api_key": API_KEY}
+        settings: dict[str, Any] = {
+            "backend": "remote",
+            "openai_base_url": f"{engine.url}/v1",
+            "openai_api_key": API_KEY,
+        }
         server = stack.enter_context(running_server(program=("-c", IMPATIENT), **settings))
         answers = [stream(server, "long", stack) for _ in range(2)]
         lines = [answer.iter_lines() for _, answer in answers]
