@@ -18,6 +18,7 @@ import httpx
 import psutil
 
 from bench.page import Page
+from bench.watcher import CHAT, is_refusal
 from engine.types import new_id
 from storage import Store
 from tests.databases import SECRET
@@ -27,7 +28,7 @@ from ui.seal import Seal
 THINK_S, RETRY_S, BETWEEN_S = 30.0, 13.0, 11.0  # at most, a person's after an answer and a refusal, and a program's
 # pauses: together they ask for a bit more than twice of what these places answer
 WORD = re.compile(r"nonce[0-9a-f]{32}")
-CHAT = "/v1/chat/completions"
+OWN_LAG_EVERY_S = 0.1
 
 
 @dataclass
@@ -40,6 +41,8 @@ class Soak:
     haste: float = 1.0  # all pauses are so many times shorter
     taken: set[str] = field(default_factory=set)  # words of questions that the server has taken
     did: Counter[str] = field(default_factory=Counter)
+    refused_s: dict[str, list[float]] = field(default_factory=lambda: {"pages": [], "programs": []})  # from asking on
+    own_lag_s: list[float] = field(default_factory=list)  # how late this process itself is, which is in all it measures
     faults: list[str] = field(default_factory=list)
 
     @property
@@ -63,6 +66,11 @@ class Soak:
         if foreign := set(WORD.findall(seen)) - own:
             self.faults.append(f"somebody saw the words of others: {sorted(foreign)[:3]}")
 
+    def refused(self, whom: str, began: float) -> None:
+        """One of the pages or programs was refused that asked at this time.monotonic()."""
+        self.refused_s[whom].append(time.monotonic() - began)
+        self.did[f"{whom} refused"] += 1
+
     async def pause(self, most_s: float) -> None:
         await asyncio.sleep(self.dice.uniform(0, most_s) / self.haste)
 
@@ -76,8 +84,9 @@ async def page(soak: Soak, http: httpx.AsyncClient, session: str) -> None:
     while not soak.over:
         word = soak.word()
         own.add(word)
+        began = time.monotonic()
         if await tab.ask(soak.question(word)):
-            soak.did["pages refused"] += 1
+            soak.refused("pages", began)
             await soak.pause(RETRY_S)
             continue
         soak.taken.add(word)
@@ -104,6 +113,7 @@ async def program(soak: Soak, http: httpx.AsyncClient) -> None:
         word = soak.word()
         body = {"messages": [{"role": "user", "content": soak.question(word)}], "stream": soak.dice.random() < 0.5}
         patience_s = soak.dice.uniform(0.05, 2) if soak.dice.random() < 0.2 else 120
+        began = time.monotonic()
         try:
             async with asyncio.timeout(patience_s), http.stream("POST", CHAT, json=body, headers=bearer()) as response:
                 if response.status_code == 200:
@@ -112,15 +122,10 @@ async def program(soak: Soak, http: httpx.AsyncClient) -> None:
                 soak.check((await response.aread()).decode(), {word})
                 if response.status_code != 200:
                     assert is_refusal(response), response.text
-                    soak.did["programs refused"] += 1
+                    soak.refused("programs", began)
         except TimeoutError:
             soak.did["hung up"] += 1
         await soak.pause(BETWEEN_S)
-
-
-def is_refusal(response: httpx.Response) -> bool:
-    """Whether every place is taken."""
-    return response.status_code == 503 and response.json()["error"]["code"] == "queue_full"
 
 
 async def soaked(
@@ -136,10 +141,16 @@ async def soaked(
             memory.append(memory_of(server))
             await asyncio.sleep(min(5.0, seconds / 12))
 
+    async def notice_own_lag() -> None:
+        while not soak.over:
+            due = time.monotonic() + OWN_LAG_EVERY_S
+            await asyncio.sleep(OWN_LAG_EVERY_S)
+            soak.own_lag_s.append(time.monotonic() - due)
+
     async with httpx.AsyncClient(base_url=server.url, timeout=120, limits=limits) as http:
         everybody: list[Awaitable[None]] = [page(soak, http, session) for session in sessions]
         everybody += [program(soak, http) for _ in range(programs)]
-        everybody.append(weigh())
+        everybody += [weigh(), notice_own_lag()]
         await asyncio.gather(*everybody)
     return soak, memory
 

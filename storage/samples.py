@@ -20,15 +20,14 @@ class Samples:
         self._database = database
 
     async def add(self, span: Span) -> None:
-        """Keep this span, and let go of those that are older than KEPT."""
+        """Keep this span."""
         values = _values(span)
+        await self._database.write(lambda session: session.exec(sa.insert(SampleRow).values(**values)))
+
+    async def trim(self) -> None:
+        """Let go of those that are older than KEPT by a clock that is right."""
         over = sa.delete(SampleRow).where(col(SampleRow.at) < datetime.now(UTC) - KEPT)
-
-        def work(session: Session) -> None:
-            session.exec(sa.insert(SampleRow).values(**values))
-            session.exec(over)
-
-        await self._database.write(work)
+        await self._database.write(lambda session: session.exec(over))
 
     async def since(self, when: datetime) -> list[Span]:
         """Those that began at `when` or later, the oldest first; of several processes added up."""

@@ -105,7 +105,7 @@ list. Each carries a sentence that may be shown to people.
               readings(user_id, *, limit=50) -> list[Reading]       by whom exchanges of this person were opened
     options   get(name) -> str | None · set(name, value)                  what admins change live, kept over restarts
               once(name, value, holds) -> str                       set it unless there is one that holds
-    samples   add(span)                                             also lets go of what is too old
+    samples   add(span), trim()                                     the second lets go of what is too old
               since(when) -> list[Span]                                   oldest first
 """
 

@@ -1,4 +1,4 @@
-"""The real server for tests: `main.py` in a process of its own, on a free port, with the scripted backend.
+"""The real server for tests: `main.py` in a process of its own, with the scripted backend, on a free port by itself.
 
     with running_server(max_concurrent_requests=1) as server:
         httpx.get(server.url + "/livez")
@@ -109,7 +109,7 @@ def bearer(key: str = API_KEY) -> dict[str, str]:
 def _started(
     log: Path, data_dir: Path, program: tuple[str, ...], forged: bool, settings: dict[str, object]
 ) -> Iterator[RunningServer]:
-    port = free_port()
+    port = settings.get("port") or free_port()
     chosen = {
         "backend": "scripted",
         "admin_password": PASSWORD,

@@ -1,19 +1,24 @@
 """kill -9 in the middle of the work: what a client saw finished is in the log, and what was running says so.
 
 The real server in a process of its own answers programs with the scripted backend; it is killed at a seeded moment and
-started again on the same data, several times.
+started again on the same data, several times. Of a power cut, what can be seen from outside: each commit is waited for.
 """
 
 import asyncio
 import json
 import random
+import re
+import shutil
+import signal
 import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager, closing
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.server import API_KEY, RunningServer, running_server
 
@@ -21,6 +26,7 @@ HEADERS = {"Authorization": f"Bearer {API_KEY}"}
 ROUNDS = 3
 CLIENTS = 8
 RUNNING = 5  # at once; the others wait
+QUESTIONS = 10  # one after the other
 LONG, LONGEST = 55, 90  # words of an answer after which the server may be killed: at 20 ms each, more than a second
 
 
@@ -149,3 +155,30 @@ async def test_no_finished_answer_is_lost_however_the_server_dies(tmp_path: Path
         async with httpx.AsyncClient(base_url=server.url, headers=HEADERS, timeout=60) as http:
             answer = await http.post("/", json={"prompt": "Are you well?"})
         assert answer.json()["response"] == "You said: Are you well?"
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="system calls are counted by strace; apt-get install strace")
+def test_the_disk_is_waited_for_before_an_answer_begins_and_before_it_ends(tmp_path: Path) -> None:
+    """As SQLite does with synchronous=FULL: once for the row that says that it runs, once for the one with its end."""
+    with running_server() as server, httpx.Client(base_url=server.url, headers=HEADERS, timeout=60) as http:
+        with waits_for_the_disk(server, tmp_path / "calls") as calls:
+            for number in range(QUESTIONS):
+                assert http.post("/", json={"prompt": f"number {number}"}).status_code == 200
+        assert sum(calls) >= 2 * QUESTIONS
+
+
+@contextmanager
+def waits_for_the_disk(server: RunningServer, file: Path) -> Iterator[list[int]]:
+    """How often the server's threads call fdatasync and fsync in the block; known after it."""
+    command = ["strace", "-f", "-c", "-e", "trace=fdatasync,fsync", "-o", str(file), "-p", str(server.process.pid)]
+    calls: list[int] = []
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as strace:
+        assert strace.stderr
+        if "attached" not in (said := strace.stderr.readline()):
+            pytest.skip(f"system calls cannot be counted here: {said}")
+        yield calls
+        strace.send_signal(signal.SIGINT)
+        strace.communicate()
+    calls += [
+        int(count) for count in re.findall(r"^ *[\d.]+ +[\d.]+ +\d+ +(\d+) .*sync$", file.read_text(), re.MULTILINE)
+    ]

@@ -17,6 +17,7 @@ LONGEST_HEAD = 64 * 1024  # bytes of address and headers together, or between tw
 HEAD_S = 15.0  # for a request line with its headers, and for the first one to begin
 BODY_S, BODY_BYTES_PER_S = 30.0, 1000  # for a body, and what it has to bring for each second beyond that
 READ_S = 300.0  # a program that reads nothing of its answer for so long is gone
+PING_S = 20.0  # between two pings of a socket, and for the answer to one
 LOOK_S = 1.0
 MOST_FILES = 65_536  # file descriptors that are asked for
 MOST_CONNECTIONS = 10_000
@@ -100,7 +101,7 @@ class Connection(HttpToolsProtocol):
             self._unread = None
 
     def handle_websocket_upgrade(self) -> None:
-        self._settled()  # what sockets owe, they owe by their own pings
+        self._settled()  # what sockets owe are answers to pings
         super().handle_websocket_upgrade()
         self.parser = None  # type: ignore[assignment]  # which holds this connection; uvicorn lets go of it likewise
 
@@ -149,4 +150,5 @@ class Connection(HttpToolsProtocol):
 def serving(longest_message: int) -> dict[str, Any]:
     """What uvicorn is told of connections, by the room that this process has; `longest_message` in bytes."""
     Connection.room = room_for_connections()
-    return {"http": Connection, "ws_max_size": longest_message}
+    pings = {"ws_ping_interval": PING_S, "ws_ping_timeout": PING_S}
+    return {"http": Connection, "ws_max_size": longest_message, **pings}

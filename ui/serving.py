@@ -134,6 +134,7 @@ class Life:
                 continue
             wait_s = DAY_S
             try:
+                await self.desk.store.samples.trim()
                 await retain(self.desk)
             except Exception as error:
                 logger.error("retention failed, and will be tried again: {!r}", error)

@@ -12,6 +12,13 @@ from bench.page import Page
 from tests.server import RunningServer, bearer, eventually, running_server
 
 CHAT = "/v1/chat/completions"
+STUCK = """
+import asyncio, engine.service, main
+from engine.backends.scripted import ScriptedBackend
+ScriptedBackend.stop = lambda self: asyncio.Event().wait()
+engine.service.ENDING_S = 0.5
+main.main()
+"""
 
 
 def stream(server: RunningServer, text: str, stack: ExitStack) -> tuple[str, httpx.Response]:
@@ -70,3 +77,13 @@ def test_a_second_signal_does_not_wait() -> None:
         server.process.send_signal(signal.SIGINT)
         assert server.process.wait(30) == 0
         assert server.status_of(id) == "interrupted"
+
+
+def test_an_engine_that_does_not_stop_is_left_behind() -> None:
+    with running_server(program=("-c", STUCK), drain_s=0) as server, ExitStack() as stack:
+        id, _ = stream(server, "long", stack)
+        eventually(lambda: server.status_of(id) == "running")
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(30) == 0
+        assert server.status_of(id) == "interrupted"
+        assert "the engine does not stop; it is left behind" in server.output()

@@ -1,4 +1,4 @@
-"""Connections that say nothing, little or too slowly, or never read: they end, and nobody else is held up by them.
+"""Connections that say nothing, little or too slowly, never read or never answer: they end, and hold nobody up.
 
 The server has a thousand file descriptors and little patience; all else is as it is served.
 """
@@ -19,7 +19,7 @@ SHORT_OF_FILES = """
 import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
 import main, ui.connections
-ui.connections.HEAD_S, ui.connections.BODY_S, ui.connections.READ_S = 3, 0.5, 1
+ui.connections.HEAD_S, ui.connections.BODY_S, ui.connections.READ_S, ui.connections.PING_S = 3, 0.5, 1, 0.5
 main.main()
 """
 
@@ -77,6 +77,16 @@ def test_a_body_that_does_not_come_is_not_waited_for(server: RunningServer, stac
     connection = connected(server, stack, head + b"Content-Length: 500\r\n\r\nname=")
     assert told_until_its_end(connection) == b""
     assert "sends its request too slowly" in server.output()
+
+
+def test_a_pages_socket_that_answers_no_ping_is_closed(server: RunningServer, stack: ExitStack) -> None:
+    with server.sign_in() as browser:
+        cookie = f"Cookie: qdesk_session={browser.cookies['qdesk_session']}\r\n"
+    head = f"GET /_nicegui_ws/socket.io/?EIO=4&transport=websocket HTTP/1.1\r\nHost: localhost\r\n{cookie}"
+    upgrade = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: "
+    said = told_until_its_end(connected(server, stack, f"{head}{upgrade}{'A' * 22}==\r\n\r\n".encode()))
+    assert b" 101 " in said
+    assert b"keepalive ping timeout" in said
 
 
 def test_an_answer_that_nobody_reads_is_not_kept(server: RunningServer, stack: ExitStack) -> None:

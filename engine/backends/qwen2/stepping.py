@@ -15,7 +15,7 @@ from torch import Tensor
 
 from engine.backends import Guesses
 from engine.backends.qwen2.attention import Piece
-from engine.backends.qwen2.exhaustion import in_parts
+from engine.backends.qwen2.halving import in_parts, is_exhausted
 from engine.backends.qwen2.kvcache import KVCache, Slot
 from engine.backends.qwen2.lookup import worth_guessing
 from engine.backends.qwen2.sampler import sample
@@ -47,7 +47,10 @@ class Stepper:
         self._tell, self._close = tell, close
 
     def step(self, streams: Sequence[Stream]) -> None:
-        """Go on with all of them by what one step computes. Raises what the device raises, but for lack of memory."""
+        """Go on with all of them by what one step computes. Whom it fails alone, fails alone.
+
+        Raises what the device raises where it computes for nobody any more, but for lack of memory.
+        """
         began = time.monotonic()
         plan = self.scheduler.schedule(streams, self._take_slot)
         guesses = self._guesses(plan)
@@ -62,8 +65,22 @@ class Stepper:
         return self._model.step(pieces, self._cache)
 
     def _in_parts(self, work: Callable[[list[Stream]], R], streams: list[Stream]) -> Iterator[tuple[list[Stream], R]]:
-        """Work for all of them, or for as many at once as the memory allows; whom it fails alone, fails."""
-        return in_parts(work, streams, self._lack_memory, self._model.device)
+        """Work for all of them, or for as many at once as it succeeds with; whom it fails alone, fails.
+
+        Raises the error where it fails them all: it may be the device's.
+        """
+        failures, done = list[Exception](), False
+
+        def give_up(stream: Stream, error: Exception) -> None:
+            self._fail(stream, error, OUT_OF_MEMORY if is_exhausted(error) else FAILED)
+            failures.append(error)
+
+        for part in in_parts(work, streams, give_up, self._model.device):
+            done = True
+            yield part
+        unexplained = [error for error in failures if not is_exhausted(error)]
+        if unexplained and not done:
+            raise unexplained[-1]
 
     def _guesses(self, plan: dict[Stream, int]) -> dict[Stream, list[int]]:
         """What may come next in answers, as far as it is worth trying; nothing while a prompt is read."""
@@ -128,9 +145,6 @@ class Stepper:
         elif events:
             self._tell(stream, events[-1])
 
-    def _lack_memory(self, stream: Stream, error: Exception) -> None:
-        self._fail(stream, error, OUT_OF_MEMORY)
-
     def _fail(self, stream: Stream, error: Exception, said: str) -> None:
         """End one request. What it has left in the cache may be no number, which would spread from there."""
         logger.opt(exception=error).error("one request failed; the others go on")
@@ -145,7 +159,13 @@ class Stepper:
         """
         tokens, slot.ahead = slot.ahead, []
         piece = Piece(slot.index, len(slot.tokens), tokens, logits=0)
-        for _ in in_parts(self._compute, [piece], lambda *_: self._cache.wipe(slot), self._model.device):
+
+        def give_up(_: Piece, error: Exception) -> None:
+            if not is_exhausted(error):
+                raise error
+            self._cache.wipe(slot)
+
+        for _ in in_parts(self._compute, [piece], give_up, self._model.device):
             slot.tokens += tokens
 
     def warm_up(self) -> None:

@@ -65,17 +65,20 @@ async def qwen2() -> AsyncIterator[Subject]:
         await collect(backend.stream(ask("Next", 1)))  # what was cancelled before is let go before this runs
         assert engine.cache.in_use == 0
 
-    def fail_once() -> None:
+    def fail_for_all() -> None:
         model = engine.worker._model
-        step = model.step
+        step, left = model.step, 2 * engine.cache.in_use - 1  # together, in halves, and each alone
 
         def fail(*_: Any, **__: Any) -> Tensor:
-            model.step = step  # type: ignore[method-assign]  # the device's fault, once
+            nonlocal left
+            left -= 1
+            if not left:
+                model.step = step  # type: ignore[method-assign]  # the device's fault, for those that are open
             raise RuntimeError("injected")
 
-        model.step = fail  # type: ignore[method-assign]  # the device's fault, once
+        model.step = fail  # type: ignore[method-assign]  # the device's fault, for those that are open
 
-    yield Subject(backend, freed, doomed="Go on for ever", break_down=fail_once)
+    yield Subject(backend, freed, doomed="Go on for ever", break_down=fail_for_all)
     await backend.stop()
 
 

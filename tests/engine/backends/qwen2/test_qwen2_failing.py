@@ -25,12 +25,15 @@ POISONED = [1, 2, BAD, 3, 4]
 
 
 class Hungry(Qwen2):
-    """The memory suffices for `rows` tokens a step, and never for a sequence in which BAD stands."""
+    """The memory suffices for `rows` tokens a step. A sequence in which BAD stands fails every step that it is in."""
 
     rows = 64
+    error: Exception = torch.OutOfMemoryError("CUDA out of memory.")
 
     def step(self, pieces: Sequence[Piece], cache: KVCache) -> Tensor:
-        if sum(len(piece.tokens) for piece in pieces) > self.rows or any(BAD in piece.tokens for piece in pieces):
+        if any(BAD in piece.tokens for piece in pieces):
+            raise self.error
+        if sum(len(piece.tokens) for piece in pieces) > self.rows:
             raise torch.OutOfMemoryError("CUDA out of memory.")
         return super().step(pieces, cache)
 
@@ -65,17 +68,19 @@ async def test_where_memory_suffices_for_few_at_once_all_are_answered(
     assert cache.in_use == 0
 
 
-async def test_out_of_memory_fails_the_request_that_cannot_be_served_and_no_other(
-    start_worker: StartWorker, ready: Path, expected: list[str]
+@pytest.mark.parametrize("error", [Hungry.error, RuntimeError("a bug in a kernel")], ids=lambda e: type(e).__name__)
+async def test_what_a_step_fails_at_fails_the_request_that_it_is_for_and_no_other(
+    start_worker: StartWorker, ready: Path, expected: list[str], error: Exception
 ) -> None:
     model = Hungry.read(ready, CPU, unpack=True)
+    model.error = error
     cache = cache_for(model)
     worker = start_worker(model, cache)
     streams = open_all(worker)
-    large = worker.open(list(POISONED), GREEDY, 20)
-    [failure] = await events_of(large)
+    bad = worker.open(list(POISONED), GREEDY, 20)
+    [failure] = await events_of(bad)
     assert isinstance(failure, BackendFailed)
-    assert "memory" in str(failure)
+    assert ("memory" in str(failure)) == (error is Hungry.error)
     assert await answers(streams) == expected
     assert (cache.in_use, worker.health()) == (0, None)
 

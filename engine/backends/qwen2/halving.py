@@ -1,4 +1,4 @@
-"""When memory does not suffice for all at once: half of them is tried, and so on down to one alone.
+"""When work on several at once fails: half of them is tried, and so on down to one alone, which fails no other.
 
 Knows how a device says that its memory is out; nothing of what the work is.
 """
@@ -20,25 +20,24 @@ def is_exhausted(error: Exception) -> bool:
 def in_parts(
     work: Callable[[list[T]], R], items: list[T], give_up: Callable[[T, Exception], None], device: torch.device
 ) -> Iterator[tuple[list[T], R]]:
-    """Do the work on all items, in as few parts as the memory allows; yield each part with what came of it.
+    """Do the work on all items, in as few parts as it succeeds with; yield each part with what came of it.
 
-    The work must do no harm when it breaks off and is done again. `give_up` is told of an item for which alone the
-    memory does not suffice. Other errors are raised.
+    The work must do no harm when it breaks off and is done again. `give_up` is told of an item with which alone it
+    fails, and why; what it raises is raised.
     """
     try:
         done = work(items)
     except Exception as error:
-        if not is_exhausted(error):
-            raise
-        failure = error.with_traceback(None)  # it would keep alive what lies in memory
+        if is_exhausted(error):
+            error.__traceback__ = None  # it would keep alive what lies in memory
+            if device.type == "cuda":
+                torch.cuda.empty_cache()
+        if len(items) == 1:
+            give_up(items[0], error)
+            return
     else:
         yield items, done
         return
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
     middle = len(items) // 2
-    if not middle:
-        give_up(items[0], failure)
-        return
     for part in (items[:middle], items[middle:]):
         yield from in_parts(work, part, give_up, device)
