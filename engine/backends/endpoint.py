@@ -81,8 +81,9 @@ class Endpoint:
 
     def broke(self, error: Exception) -> BackendFailed:
         """What to tell of a connection that failed. The server is out until it is found to be back."""
-        if not isinstance(error, httpx.ReadTimeout):  # a slow answer is no sign that the server is gone
-            self.trouble = f"The other server at {self.url} cannot be reached ({_words(error)})."
+        if isinstance(error, httpx.ReadTimeout):  # a slow answer is no sign that the server is gone
+            return BackendFailed("The other server has said nothing for too long; try again.")
+        self.trouble = f"The other server at {self.url} cannot be reached ({_words(error)})."
         return BackendFailed(f"The connection to the other server failed ({_words(error)}); try again.")
 
     async def _send(self, request: ChatRequest) -> httpx.Response:
