@@ -32,6 +32,7 @@ class Endpoint:
         self.answers = 0
         self._client, self._named = client, model
         self._extras = True  # whether the server takes sampling values that OpenAI's API does not have
+        self._top_p_1 = True  # whether it takes a top_p of 1; to TGI that is an error, and none means the same
         self._asked_at_s, self._ask_again_s = -math.inf, ask_again_s
         self._asking: asyncio.Task[None] | None = None
 
@@ -88,6 +89,8 @@ class Endpoint:
 
     async def _send(self, request: ChatRequest) -> httpx.Response:
         body = body_of(request, self.model, extras=self._extras)
+        if body["top_p"] == 1 and not self._top_p_1:
+            del body["top_p"]
         message = self._client.build_request("POST", self.url + path_of(request), json=body)
         response = await self._client.send(message, stream=True)
         if response.status_code == httpx.codes.OK:
@@ -98,6 +101,9 @@ class Endpoint:
             await response.aclose()
         if self._extras and response.status_code in (400, 422) and any(name in said for name in (*EXTRAS, *GO_ON)):
             self._extras = False
+            return await self._send(request)
+        if body.get("top_p") == 1 and response.status_code in (400, 422) and "top_p" in said:
+            self._top_p_1 = False
             return await self._send(request)
         raise refusal(response, said)
 

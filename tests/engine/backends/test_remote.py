@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,7 @@ from engine.backends.openai_wire import EXTRAS, GO_ON_WORDS
 from engine.backends.remote import RemoteBackend
 from engine.errors import BackendFailed, EngineError, InvalidRequest, NotReady, QueueFull
 from engine.settings import Settings
-from engine.types import ChatRequest, Delta, Done, Message
+from engine.types import ChatRequest, Delta, Done, Message, Sampling
 from tests.engine.backends.test_contract import ask, collect, first_delta, silent, text_of
 from tests.engine.backends.upstream import HANGS, Canned, Upstream, canned, delta, reply, stream_of, upstream
 
@@ -193,7 +194,8 @@ async def test_text_generation_inference_is_understood() -> None:
     failed = answer(piece("Hel"), {"error": "Request failed during generation", "error_type": "generation"})
     full = reply('{"error": "Model is overloaded", "error_type": "overloaded"}', "429 Too Many Requests")
     invalid = reply('{"error": "Input validation error: too long", "error_type": "validation"}', "422 Unprocessable")
-    async with canned(MODELS, whole, cut_off, failed, full, invalid) as server:
+    narrow = reply('{"error": "Input validation error: `top_p` must be > 0.0 and < 1.0"}', "422 Unprocessable")
+    async with canned(MODELS, whole, cut_off, failed, full, invalid, narrow, whole, whole) as server:
         backend = await started(server.url)
         assert text_of(events := await collect(backend.stream(ask("Hello")))) == "Hello"
         assert events[-1] == Done("stop", backend.count_tokens(ask("Hello").messages), 2, 0)
@@ -207,6 +209,10 @@ async def test_text_generation_inference_is_understood() -> None:
         ):
             with pytest.raises(error, match=says):
                 await collect(backend.stream(ask("Hello")))
+        all_of_them = replace(ask("Hello"), sampling=Sampling(top_p=1.0))
+        for _ in range(2):
+            assert text_of(await collect(backend.stream(all_of_them))) == "Hello"
+        assert [b'"top_p"' in request for request in server.requests[-3:]] == [True, False, False]
         await backend.stop()
 
 
