@@ -1,5 +1,6 @@
 """A server before another engine: its full queue is this one's, to programs, in the log and in the figures."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +8,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
+from bench.page import Page
 from tests.server import API_KEY, RunningServer, bearer, eventually, running_server
 from tests.ui.api.test_metrics import metrics, value, values_of
 
@@ -67,3 +69,20 @@ def test_a_full_engine_is_a_full_queue_and_no_failure(front: RunningServer, engi
     assert value(values, "qdesk_time_to_first_token_seconds_count") == 1
     assert value(values, "qdesk_e2e_request_latency_seconds_count") == 1
     assert "qdesk_kv_cache_usage_perc{" not in metrics(front)
+
+
+async def test_a_page_says_that_all_places_are_taken(front: RunningServer, engine: RunningServer) -> None:
+    said = asyncio.Event()
+
+    def heard(frame: str) -> None:
+        if "All places are taken at the moment. Please try again in a moment." in frame:
+            said.set()
+
+    with taken(engine), front.sign_in() as browser:
+        async with httpx.AsyncClient(base_url=front.url, timeout=60) as http:
+            page = Page(http, browser.cookies["qdesk_session"], heard)
+            await page.open()
+            assert await page.ask("hello") == ""
+            async with asyncio.timeout(60):
+                await said.wait()
+            await page.close()
