@@ -78,7 +78,7 @@ def hanging(asked: Scope | HTTPConnection, say: Language) -> str:
     up: Banner | None = scope["state"]["banner"]
     if up is None:
         return ""
-    return banner(up.text, up.level, say("until {when}", when=say.time(up.until, "short")) if up.until else "")
+    return banner(up.text, up.level, say("until {when}", when=say.utc(up.until)) if up.until else "")
 
 
 def field(

@@ -21,6 +21,7 @@ from starlette.requests import HTTPConnection
 from ui.access import Rule, page_right
 from ui.auth import Visitor
 from ui.base_path import base_of
+from ui.components.moment import HERE, Moment
 from ui.desk import Desk
 from ui.early_script import early_script
 from ui.ended import lead_away
@@ -107,15 +108,18 @@ def top_bar(desk: Desk, visitor: Visitor, say: Language, active: str) -> None:
 def banner(desk: Desk, say: Language) -> None:
     """The administrators' banner, here where it is called; it comes and goes while the page is open."""
     with ui.element("div").classes("site-banner").props('role="status"') as strip:
-        words, until = ui.label().props("dir=auto"), ui.label().classes("until")
+        words, until = ui.label().props("dir=auto"), ui.element("span").classes("until")
 
     def show() -> None:
         now = desk.board.now
         strip.visible = now is not None
         if now:
             words.text = now.text
-            until.text = say("until {when}", when=say.time(now.until, "short")) if now.until else ""
             strip.classes(remove="info warn bad", add=now.level)
+        until.clear()
+        if now and now.until:
+            with until:
+                Moment(now.until, say("until {when}", when=HERE))
 
     show()
     ui.context.client.on_delete(desk.board.watch(show))
