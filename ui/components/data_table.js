@@ -21,7 +21,7 @@ export default {
             @change="choose(column, row, place, $event.target)">
             <option v-for="option in column.options" :key="option.value" :value="option.value">{{ option.label }}</option>
           </select>
-          <time v-else-if="row.cells[place].at?.length" class="cell" :datetime="row.cells[place].at" :title="moment(row.cells[place].at, 'full')">{{ moment(row.cells[place].at) }}</time>
+          <time v-else-if="typeof row.cells[place] === 'object'" class="cell" :datetime="row.cells[place].at" :title="moment(row.cells[place].at, 'full')">{{ moment(row.cells[place].at) }}</time>
           <span v-else class="cell" dir="auto">{{ row.cells[place] }}</span>
         </td>
       </tr>
