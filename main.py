@@ -101,7 +101,9 @@ def serve(desk: Desk) -> None:
     app.add_middleware(Guard, auth=desk.auth, settings=desk.settings)
     if desk.settings.otlp_endpoint:
         trace(desk)
-    app.add_middleware(Entry, secure=desk.settings.public_url.startswith("https://"), base=desk.settings.base_path)
+    app.add_middleware(
+        Entry, secure=desk.settings.public_url.startswith("https://"), base=desk.settings.base_path, board=desk.board
+    )
     leave_out_what_entry_does(app)
     take_pages_apart()
     app.storage.max_tab_storage_age = TAB_S

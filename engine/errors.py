@@ -17,9 +17,12 @@ class EngineError(Exception):
 
 
 class QueueFull(EngineError):
-    """Every place, running and waiting, is taken."""
+    """Every place, running and waiting, is taken: of the gate, or of every other server that answers for this one."""
 
     code = "queue_full"
+
+
+BUSY_ELSEWHERE = "The other server is busy; try again later."  # a QueueFull of an exchange that is in the log already
 
 
 class UserLimit(EngineError):
@@ -70,6 +73,15 @@ class AccessEnded(EngineError):
     """Whoever asked lost the right to: the key was revoked, the session ended, or the account was disabled."""
 
     code = "access_ended"
+
+
+class EndedByAdministrator(EngineError):
+    """An administrator ended the request, which was somebody else's."""
+
+    code = "ended_by_administrator"
+
+    def __init__(self) -> None:
+        super().__init__("An administrator ended this request.")
 
 
 class BackendFailed(EngineError):

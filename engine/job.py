@@ -50,6 +50,7 @@ class Outcome:
     cached_tokens: int = 0  # of these, read from the prefix cache
     finish_reason: FinishReason | None = None
     gaps: Sketch = field(default_factory=Sketch)  # between tokens
+    error: str = ""  # the code of what it ended with, if that was an error
 
 
 class Job:
@@ -245,6 +246,7 @@ class Job:
             cached_tokens=self.cached_tokens,
             finish_reason=self.finish_reason,
             gaps=self.gaps,
+            error=self.error.code if self.error else "",
         )
 
     def _notify(self) -> None:

@@ -2,7 +2,6 @@
 
 `submit` turns a ChatRequest into a Job that runs by itself; faces follow the job and may end it. Every way out, also
 one that nobody thought of, goes through `_ended`, which frees the place exactly once and writes the final row.
-
 Knows nothing of pages, HTTP or SQL. Lives on the event loop alone.
 """
 
@@ -18,7 +17,7 @@ from loguru import logger
 from engine.abandoned import end_when_abandoned
 from engine.backends import Backend, create_backend
 from engine.endings import how_it_ended
-from engine.errors import BackendFailed, EngineError, InvalidRequest, NotReady
+from engine.errors import BackendFailed, EngineError, InvalidRequest, NotReady, QueueFull
 from engine.fitting import fitted
 from engine.gate import Limits, Ticket
 from engine.intake import Intake, State
@@ -61,7 +60,7 @@ class ChatService:
         self.jobs: dict[str, Job] = {}  # those whose final row is not written yet, in order of arrival
         self.recent: deque[Outcome] = deque(maxlen=RECENT)
         self.refused: Counter[str] = Counter()  # by error code
-        self.on_outcome: list[Callable[[Outcome], None]] = []  # told of every request that has ended, once
+        self.on_outcome: list[Callable[[Outcome], None]] = []  # told once of every request that has ended
         self.on_closed: list[Callable[[Job], None]] = []  # told of every job whose final row is written
         self.on_loaded: Callable[[Backend], None] = lambda backend: None  # told of every backend that is ready
         self.generated_tokens = 0
@@ -251,9 +250,12 @@ class ChatService:
         for by_job in (self._tasks, self._endings, self._admitted, self._asked):
             by_job.pop(job.id, None)
         self.generated_tokens += job.completion_tokens
-        self.recent.append(outcome := job.outcome(status))
-        for told in self.on_outcome:
-            told(outcome)
+        if isinstance(error, QueueFull):  # of the servers behind a remote backend: refused, as the gate refuses
+            self.refused[error.code] += 1
+        else:
+            self.recent.append(outcome := job.outcome(status))
+            for told in self.on_outcome:
+                told(outcome)
         self._closing.add(closing := asyncio.create_task(self._close(job, exchange), name=f"close {job.id}"))
         closing.add_done_callback(self._closing.discard)
 

@@ -16,7 +16,7 @@ from storage.errors import StorageError
 
 PAGES = 500  # copied between two reports
 
-Done = Callable[[int, int], None]  # pages that are copied, and how many there are
+Done = Callable[[int, int], None]  # pages that are copied, or steps that are done, and how many there are
 
 
 def backup(url: sa.URL, to: Path, report: Done) -> None:

@@ -82,6 +82,11 @@ class Exchanges:
 
         return await self._database.search(work)
 
+    async def count(self) -> int:
+        """How many there are; in a long log that takes a second."""
+        rows = sa.select(sa.func.count()).select_from(ExchangeTable)
+        return await self._database.search(lambda session: session.connection().execute(rows).scalar_one())
+
     async def like(self, id: str, *, limit: int = 50) -> list[ExchangeRow]:
         """What resembles an exchange most, by the rarest words of its prompt; the most alike first. Raises
         SearchTooSlow.

@@ -73,6 +73,7 @@ list. Each carries a sentence that may be shown to people.
               conversation(conversation_id) -> list[Exchange]             for reviewers: anybody's, deleted or not
               search(filter, *, limit=50, cursor=None) -> Page[ExchangeRow]      newest first
               read(filter, *, limit=200, cursor=None) -> Page[Exchange]   the same list, whole exchanges
+              count() -> int
               like(id, *, limit=50) -> list[ExchangeRow]            the most alike first
               read_like(id, *, limit=50) -> list[Exchange]                the same list, whole exchanges
               beside(exchange, *, limit=50) -> tuple[int, list[ExchangeRow]]     at the same time: how many, the first
@@ -119,6 +120,7 @@ from sqlmodel import Session
 from storage.api_keys import ApiKeys
 from storage.audit import Audit
 from storage.backup import Done, backup, restore
+from storage.checkup import Checkup, check_up
 from storage.conversations import Conversations
 from storage.database import Database, prepare_file
 from storage.erasures import Erasures
@@ -216,14 +218,18 @@ class Store:
             self._claim = claim(self._database.url, alone=True)
         return self.exchanges.opened
 
-    def migrate(self) -> None:
-        """Make the database or bring it to this version's schema. Raises StorageError."""
+    def migrate(self, report: Done | None = None) -> None:
+        """Make the database or bring it to this version's schema; `report`: steps of that. Raises StorageError."""
         if self._database.sqlite:
             prepare_file(self._database.url)
         if not is_newest(self._database.url):
             from storage.migrate import migrate  # Alembic; most starts do without, and are the quicker for it
 
-            migrate(self._database.url)
+            migrate(self._database.url, report=report)
+
+    def check_up(self) -> Checkup:
+        """How a PostgreSQL database stands; see storage/checkup.py. Needs no `open`."""
+        return check_up(self._database.url)
 
     def backup(self, to: Path, report: Done) -> None:
         """See storage/backup.py. Needs no `open`."""

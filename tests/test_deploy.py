@@ -1,4 +1,7 @@
-"""What is in deploy/ works: nginx in front of a real server, Prometheus' own checker, and figures that are served."""
+"""What is in deploy/ works: nginx in front of a real server, Prometheus with its rules, figures that are served.
+
+The Dockerfile's steps are in tests/test_image.py.
+"""
 
 import asyncio
 import json
@@ -6,16 +9,18 @@ import re
 import shutil
 import ssl
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 from websockets.asyncio.client import connect
 
 from engine.settings import Settings
-from tests.nginx import answers, nginx, site_of
+from tests.nginx import SITE, answers, nginx, site_of
 from tests.server import API_KEY, ROOT, RunningServer, bearer, eventually, free_port, running_server
 
 DEPLOY = ROOT / "deploy"
@@ -40,6 +45,7 @@ def test_a_streams_first_piece_comes_through_at_once(behind_nginx: tuple[Running
         program.stream("POST", "/v1/chat/completions", json=question) as answer,
     ):
         lines = answer.iter_lines()  # kept: the answer is closed with its iterator
+        assert "content-encoding" not in answer.headers, "packed, the pieces would come together at the end"
         assert any("word0" in line for line in lines)
         id = answer.headers["x-request-id"]
         assert server.status_of(id) == "running"  # most of the answer is still to come
@@ -64,6 +70,7 @@ def test_people_sign_in_with_a_cookie_for_https_alone(behind_nginx: tuple[Runnin
     with httpx.Client(base_url=url, verify=False, timeout=60) as browser:
         page = browser.get("/login")
         assert page.headers["strict-transport-security"]
+        assert page.headers["content-encoding"] == "gzip"
         token = re.search(r'name="form_token" value="(\w+)"', page.text)
         assert token
         form = {"form_token": token[1], "name": "admin", "password": "correct horse battery", "next": "/"}
@@ -84,7 +91,7 @@ def running_prometheus(folder: Path, *servers: RunningServer) -> Iterator[httpx.
     changes = {
         "/etc/prometheus/qdesk.key": str(folder / "key"),
         '["127.0.0.1:8080"]': json.dumps([server.url.removeprefix("http://") for server in servers]),
-        "scrape_interval: 15s": "scrape_interval: 1s",
+        "scrape_interval: 15s": "scrape_interval: 1s\n  evaluation_interval: 1s",
     }
     for old, new in changes.items():
         assert text.count(old) == 1, old
@@ -104,23 +111,43 @@ def running_prometheus(folder: Path, *servers: RunningServer) -> Iterator[httpx.
             process.terminate()
 
 
-def test_prometheus_adds_up_several_processes_and_takes_the_rules(
+SELDOM = ("_rejected", "_failure", "_aborted", "_gpu")  # figures of what has not happened, or is not there, here
+
+
+def dashboard() -> list[str]:
+    """What its panels ask Prometheus for."""
+    panels = json.loads((DEPLOY / "grafana-dashboard.json").read_text(encoding="utf-8"))["panels"]
+    asked = [target["expr"].replace("$__rate_interval", "1m") for panel in panels for target in panel["targets"]]
+    assert len(asked) > 20
+    return asked
+
+
+def test_prometheus_adds_up_several_processes_and_computes_all_rules_and_panels(
     behind_nginx: tuple[RunningServer, str], tmp_path: Path
 ) -> None:
-    def value(figure: str) -> str:
-        (found,) = prometheus.get("/query", params={"query": figure}).json()["data"]["result"] or [{"value": [0, ""]}]
-        return str(found["value"][1])
+    def value(figure: str) -> str | None:
+        """The first that Prometheus finds, if any; it must be able to compute it."""
+        answer = prometheus.get("/query", params={"query": figure}).json()
+        assert answer["status"] == "success", figure
+        return next((str(found["value"][1]) for found in answer["data"]["result"]), None)
+
+    def health() -> list[str]:
+        return [rule["health"] for rule in prometheus.get("/rules").json()["data"]["groups"][0]["rules"]]
 
     one, _ = behind_nginx
-    question = {"messages": [{"role": "user", "content": "stand still"}], "stream": True}
+    hello, standing = (
+        {"messages": [{"role": "user", "content": text}], "stream": True} for text in ("hi", "stand still")
+    )
     with running_server() as other, running_prometheus(tmp_path, one, other) as prometheus:
-        with httpx.stream("POST", other.url + "/v1/chat/completions", json=question, headers=bearer()):
+        url = other.url + "/v1/chat/completions"
+        assert httpx.post(url, json=hello, headers=bearer(), timeout=60).status_code == 200
+        with httpx.stream("POST", url, json=standing, headers=bearer()):
             eventually(lambda: value("sum(up)") == "2")
             eventually(lambda: value("sum(qdesk_num_requests_running)") == "1")
             assert value("sum(qdesk_ready)") == "2"
-        rules = prometheus.get("/rules").json()["data"]["groups"][0]["rules"]
-    assert len(rules) == 4
-    assert {rule["health"] for rule in rules} <= {"ok", "unknown"}
+        panels = [figure for figure in dashboard() if value(figure) is None and not any(map(figure.count, SELDOM))]
+        eventually(lambda: all(value(figure) is not None for figure in panels))  # two looks make a rate
+        eventually(lambda: health() == ["ok"] * 4)
 
 
 def test_prometheus_in_compose_finds_every_process_by_its_number(
@@ -159,14 +186,33 @@ def test_rules_and_dashboard_ask_for_figures_that_there_are() -> None:
     assert len(asked) > 10
 
 
-def test_the_image_is_made_of_what_there_is_and_installs_as_the_makefile_does() -> None:
-    dockerfile = (DEPLOY / "Dockerfile").read_text(encoding="utf-8")
-    copied = {path for line in re.findall(r"^COPY (.+) \S+$", dockerfile, re.MULTILINE) for path in line.split()}
-    assert copied >= {"pyproject.toml", "constraints.txt", "main.py", "engine", "storage", "ui"}
-    assert [path for path in copied if not (ROOT / path).exists()] == []
-    installs = "-m pip install --constraint constraints.txt --editable"
-    assert installs in (ROOT / "Makefile").read_text(encoding="utf-8")
-    assert installs in dockerfile.replace("--no-cache-dir ", "")
+def test_systemd_takes_the_unit(tmp_path: Path) -> None:
+    if not (program := shutil.which("systemd-analyze")):
+        pytest.skip("there is no systemd-analyze here")
+    unit = (DEPLOY / "qdesk.service").read_text(encoding="utf-8")
+    python = "/opt/qdesk/.venv/bin/python"
+    assert unit.count(python) == 1
+    file = tmp_path / "qdesk.service"
+    file.write_text(unit.replace(python, sys.executable), encoding="utf-8")
+    checked = subprocess.run([program, "verify", "--man=no", str(file)], capture_output=True, text=True)
+    assert [line for line in checked.stderr.splitlines() if file.name in line] == []
+    assert checked.returncode == 0
+
+
+def test_compose_has_all_that_a_house_needs_and_nginx_the_site_that_is_tested_here() -> None:
+    compose = yaml.safe_load((DEPLOY / "compose.yml").read_text(encoding="utf-8"))
+    services = compose["services"]
+    assert set(services) == {"qdesk", "postgres", "nginx", "prometheus", "grafana", "vllm"}
+    assert [name for name, service in services.items() if "profiles" in service] == ["vllm"]
+    assert {name for service in services.values() for name in service.get("depends_on", ())} <= set(services)
+    named = {volume.partition(":")[0] for service in services.values() for volume in service.get("volumes", ())}
+    assert {name for name in named if not name.startswith(".")} == set(compose["volumes"])
+
+    program, _, rest = services["nginx"]["command"][-1].partition(" /etc/nginx/qdesk-site ")
+    assert rest == "> /etc/nginx/conf.d/default.conf && exec nginx -g 'daemon off;'"
+    made = subprocess.run(f"{program} {SITE}", shell=True, capture_output=True, text=True, check=True).stdout
+    assert made == SITE.read_text(encoding="utf-8").replace("server 127.0.0.1:8080;", "server qdesk:8080;")
+    assert made.count("qdesk:8080") == 1
 
 
 def test_the_compose_file_mounts_what_there_is_and_names_settings_that_there_are() -> None:

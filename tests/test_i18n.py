@@ -4,6 +4,7 @@ import ast
 import re
 import string
 from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
 from functools import cache
 from pathlib import Path
 
@@ -92,6 +93,12 @@ def test_a_text_in_two_files_means_the_same_in_both() -> None:
         for text, chinese in texts.items():
             meanings.setdefault(text, set()).add(chinese)
     assert {text: several for text, several in meanings.items() if len(several) > 1} == {}
+
+
+def test_a_moment_without_the_readers_time_zone_says_which_it_is_told_in() -> None:
+    evening = datetime(2026, 11, 29, 23, 30, tzinfo=timezone(timedelta(hours=8)))
+    assert language("en").utc(evening).replace("\u202f", " ") == "11/29/26, 3:30 PM UTC"
+    assert language("zh").utc(evening) == "2026/11/29 15:30 UTC"
 
 
 def test_numbers_and_durations_are_written_in_the_readers_way() -> None:

@@ -69,6 +69,16 @@ def test_pages_know_the_store_by_its_types_only(path: str) -> None:
     assert not at_run_time
 
 
+def test_nothing_is_kept_in_niceguis_storage() -> None:
+    """So several processes share no more than the database, and no cookie of NiceGUI's is needed (docs/log.md)."""
+    kept = [path for path in _sources() for node in ast.walk(_tree(path)) if _is_storage(node)]
+    assert kept == ["main.py"]  # which sets how long its empty stores last
+
+
+def _is_storage(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and ast.unparse(node) in ("app.storage", "nicegui.app.storage")
+
+
 @pytest.mark.parametrize("path", _sources())
 def test_files_and_functions_stay_short_and_say_what_they_are(path: str) -> None:
     text, tree = (ROOT / path).read_text(encoding="utf-8"), _tree(path)

@@ -1,6 +1,7 @@
 """Answers that another process of this Qdesk gives: which there are, ending them from here, and following them.
 
-    stop(desk, id)                               as its person's Stop would; `cancel` as an administrator or a program
+    stop(desk, id)                               as its person's Stop would; `cancel` as their program, `overrule` as
+                                                 an administrator
     await ended(desk, id, stop)                  tells it until its row is final, or nobody has ended it for PATIENCE_S
     async for exchange in followed(desk, row)    its row as it grows, the final one last
 
@@ -17,13 +18,14 @@ from typing import TYPE_CHECKING
 
 from loguru import logger
 
+from engine.errors import EndedByAdministrator
 from engine.types import Exchange, Status
 from ui.desk import Desk
 
 if TYPE_CHECKING:
     from storage.records import ExchangeRow
 
-STOP, CANCEL, READ = "stop", "cancel", "read"  # on the bus, with the id of an exchange
+STOP, CANCEL, OVERRULE, READ = "stop", "cancel", "overrule", "read"  # on the bus, with the id of an exchange
 LOOK_EVERY_S = 1.0  # as often as a running answer is written down
 PATIENCE_S, ENDED_EVERY_S, TELL_EVERY_S = 10.0, 0.1, 1.0
 
@@ -40,12 +42,17 @@ def listen(desk: Desk) -> None:
         if job := jobs.get(id):
             service.end(job, Status.CANCELLED)
 
+    def overrule_here(id: str) -> None:
+        if job := jobs.get(id):
+            service.end(job, Status.CANCELLED, EndedByAdministrator())
+
     def read_elsewhere(id: str) -> None:
         if job := jobs.get(id):
             job.read_elsewhere()
 
     desk.bus.on(STOP, stop_here)
     desk.bus.on(CANCEL, cancel_here)
+    desk.bus.on(OVERRULE, overrule_here)
     desk.bus.on(READ, read_elsewhere)
 
 
@@ -66,10 +73,14 @@ def cancel(desk: Desk, id: str) -> None:
     desk.bus.tell(CANCEL, id)
 
 
+def overrule(desk: Desk, id: str) -> None:
+    desk.bus.tell(OVERRULE, id)
+
+
 async def ended(desk: Desk, id: str, tell: Callable[[Desk, str], None]) -> Exchange | None:
     """Its row when it has ended, or as it stands when that takes too long; None: there is none any more.
 
-    `tell`, which is `stop` or `cancel`, is said again and again: the bus may lose it.
+    `tell`, which is `stop`, `cancel` or `overrule`, is said again and again: the bus may lose it.
     """
     until, told_s = time.monotonic() + PATIENCE_S, -1e9
     while True:

@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from ui.cookies import Cookies
 from ui.desk import Desk
-from ui.forms import banner, document, hidden, notice
+from ui.forms import document, hidden, notice
 from ui.guard import own_path
 from ui.i18n import LANGUAGES, Language, language, preferred
 from ui.sign_in.door import Admission
@@ -49,12 +49,7 @@ class Entrance:
         return bool(cookie) and self.auth.seal.fits("form", cookie, form.get("form_token", ""))
 
     def document(self, request: Request, title: str, body: str, *, status: int = 200) -> HTMLResponse:
-        """A page around `body`, which is HTML already, below the administrators' banner."""
-        say, up = self.say_to(request), self.desk.board.now
-        if up:
-            until = say("until {when}", when=f"{up.until:%Y-%m-%d %H:%M} UTC") if up.until else ""
-            body = banner(up.text, up.level, until) + body
-        return document(request, say, title, body, status=status)
+        return document(request, self.say_to(request), title, body, status=status)
 
     def page(self, request: Request, title: str, above: str, action: str, fields: str, below: str = "", *,
              button: str, status: int = 200) -> Response:  # fmt: skip

@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from engine.errors import EngineError
 from engine.types import new_id
 from ui.api.faults import failure, refused
+from ui.banner import Board
 from ui.headers import NOTHING, security_headers
 from ui.middleware import lasts
 
@@ -27,16 +28,16 @@ PREFIX_HEADER = b"x-forwarded-prefix"  # NiceGUI puts it before its addresses; o
 
 
 class Entry:
-    def __init__(self, app: ASGIApp, secure: bool, base: str) -> None:
-        """`secure`: people come by https. `base`: the path that they find us below, or ""."""
-        self.app, self.headers, self.base = app, security_headers(secure), base
+    def __init__(self, app: ASGIApp, secure: bool, base: str, board: Board) -> None:
+        """`secure`: people come by https. `base`: the path that they find us below, or "". `board`: of the banner."""
+        self.app, self.headers, self.base, self.board = app, security_headers(secure), base, board
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             return await self.app(scope, receive, send)
         self._begin(scope)
         state = scope.setdefault("state", {})
-        state["base"] = self.base
+        state["base"], state["banner"] = self.base, self.board.now
         state["request_id"], state["person"] = new_id(), None
         given = Headers(scope=scope).get("x-request-id", "")
         state["given_id"] = given if GIVEN_ID.fullmatch(given) else ""  # for the program's own log; never an id of ours

@@ -10,6 +10,7 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import HTMLResponse
 from starlette.types import Scope
 
+from ui.banner import Banner
 from ui.base_path import base_of
 from ui.headers import PLAIN
 from ui.i18n import Language
@@ -40,9 +41,10 @@ def document(
     status: int = 200,
     leads_to: str = "",
 ) -> HTMLResponse:
-    """A page around `body`, which is HTML already, for whoever `asked`; the browser goes on to `leads_to` by itself.
+    """A page around `body`, which is HTML already, for whoever `asked`, below the administrators' banner.
 
-    That stands in the page and not in a header, since proxies take no long ones: nginx has 4 KB for all of them.
+    The browser goes on to `leads_to` by itself. That stands in the page and not in a header, since proxies take no long
+    ones: nginx has 4 KB for all of them.
     """
     base = base_of(asked)
     goes_on = f'<meta http-equiv="refresh" content="0; url={escape(leads_to)}">' if leads_to else ""
@@ -51,9 +53,8 @@ def document(
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'{goes_on}<link rel="icon" href="{base}/static/qdesk.svg">'
         f"{stylesheet('tokens.css', base)}{stylesheet('forms.css', base)}</head>"
-        '<body class="body--system"><main>'
-        f'<p class="brand"><img src="{base}/static/qdesk.svg" alt="" width="32" height="32">Qdesk</p>'
-        f"<h1>{escape(title)}</h1>{body}</main></body></html>",
+        f'<body class="body--system"><main><p class="brand"><img src="{base}/static/qdesk.svg" alt="" width="32" '
+        f'height="32">Qdesk</p><h1>{escape(title)}</h1>{hanging(asked, say)}{body}</main></body></html>',
         status,
         {"Cache-Control": "no-store", "Content-Security-Policy": PLAIN},
     )
@@ -67,6 +68,15 @@ def banner(text: str, level: str, until: str = "") -> str:
     """The administrators' banner; `until` says when it goes, or nothing."""
     ends = f"<br><small>{escape(until)}</small>" if until else ""
     return f'<p class="notice {escape(level)}" role="status">{escape(text)}{ends}</p>'
+
+
+def hanging(asked: Scope | HTTPConnection, say: Language) -> str:
+    """The banner that is up while this is `asked` (ui/entry.py knows), as HTML; "" for none."""
+    scope = asked.scope if isinstance(asked, HTTPConnection) else asked
+    up: Banner | None = scope["state"]["banner"]
+    if up is None:
+        return ""
+    return banner(up.text, up.level, say("until {when}", when=say.utc(up.until)) if up.until else "")
 
 
 def field(

@@ -115,11 +115,11 @@ def banner(desk: Desk, say: Language) -> None:
         strip.visible = now is not None
         if now:
             words.text = now.text
-            until.clear()
-            if now.until:
-                with until:
-                    Moment(now.until, say("until {when}", when=HERE))
             strip.classes(remove="info warn bad", add=now.level)
+        until.clear()
+        if now and now.until:
+            with until:
+                Moment(now.until, say("until {when}", when=HERE))
 
     show()
     ui.context.client.on_delete(desk.board.watch(show))

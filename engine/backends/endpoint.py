@@ -32,6 +32,7 @@ class Endpoint:
         self.answers = 0
         self._client, self._named = client, model
         self._extras = True  # whether the server takes sampling values that OpenAI's API does not have
+        self._top_p_1 = True  # whether it takes a top_p of 1; to TGI that is an error, and none means the same
         self._asked_at_s, self._ask_again_s = -math.inf, ask_again_s
         self._asking: asyncio.Task[None] | None = None
 
@@ -81,12 +82,15 @@ class Endpoint:
 
     def broke(self, error: Exception) -> BackendFailed:
         """What to tell of a connection that failed. The server is out until it is found to be back."""
-        if not isinstance(error, httpx.ReadTimeout):  # a slow answer is no sign that the server is gone
-            self.trouble = f"The other server at {self.url} cannot be reached ({_words(error)})."
+        if isinstance(error, httpx.ReadTimeout):  # a slow answer is no sign that the server is gone
+            return BackendFailed("The other server has said nothing for too long; try again.")
+        self.trouble = f"The other server at {self.url} cannot be reached ({_words(error)})."
         return BackendFailed(f"The connection to the other server failed ({_words(error)}); try again.")
 
     async def _send(self, request: ChatRequest) -> httpx.Response:
         body = body_of(request, self.model, extras=self._extras)
+        if body["top_p"] == 1 and not self._top_p_1:
+            del body["top_p"]
         message = self._client.build_request("POST", self.url + path_of(request), json=body)
         response = await self._client.send(message, stream=True)
         if response.status_code == httpx.codes.OK:
@@ -97,6 +101,9 @@ class Endpoint:
             await response.aclose()
         if self._extras and response.status_code in (400, 422) and any(name in said for name in (*EXTRAS, *GO_ON)):
             self._extras = False
+            return await self._send(request)
+        if body.get("top_p") == 1 and response.status_code in (400, 422) and "top_p" in said:
+            self._top_p_1 = False
             return await self._send(request)
         raise refusal(response, said)
 

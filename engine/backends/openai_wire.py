@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from engine.errors import BackendFailed, EngineError, InvalidRequest, QueueFull
+from engine.errors import BUSY_ELSEWHERE, BackendFailed, EngineError, InvalidRequest, QueueFull
 from engine.types import ChatRequest, Delta, Done, Event, FinishReason, Logprob, Sampling, Started, opening
 
 EXTRAS = ("top_k", "repetition_penalty", "ignore_eos")  # vLLM and others take them; OpenAI's own API does not
@@ -144,7 +144,7 @@ def refusal(response: httpx.Response, said: str) -> EngineError:
     """The error for an answer with a bad status; `said` is what `message_of` made of its body."""
     match response.status_code:
         case 429 | 503:
-            return QueueFull("The other server is busy; try again later.", retry_after_s=_retry_after(response))
+            return QueueFull(BUSY_ELSEWHERE, retry_after_s=_retry_after(response))
         case 401 | 403:
             return BackendFailed("The other server refuses the key; the operator must check QDESK_OPENAI_API_KEY.")
         case 400 | 413 | 422:

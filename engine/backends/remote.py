@@ -9,7 +9,7 @@ import asyncio
 import math
 import re
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
@@ -22,6 +22,7 @@ from engine.settings import Settings
 from engine.types import ChatRequest, Event, Message, Progress, Report
 
 CONNECT_S = 5.0
+LINGER_S = 0.2  # for the end of a response whose answer is complete
 ASK_AGAIN_S = 5.0  # between two questions whether a server that failed is back
 PAUSES_S = (0.1, 0.5)  # before a server is tried for the second and the third time
 CAPACITY = 256
@@ -125,6 +126,7 @@ class RemoteBackend:
         async with server.answering(request) as response, aclosing(read_events(response)) as events:
             async for data in events:
                 if data == "[DONE]":
+                    await _read_to_the_end(events)
                     break
                 for event in answer.take(data):
                     yield event
@@ -143,6 +145,14 @@ class RemoteBackend:
         """None before a server that was not tried yet."""
         again = len(tried) - len(self._servers)
         return PAUSES_S[again] if again >= 0 else 0
+
+
+async def _read_to_the_end(events: AsyncGenerator[str, None]) -> None:
+    """Nothing follows but the end of the response, and only then is its connection free for the next question."""
+    with suppress(TimeoutError, httpx.TransportError):
+        async with asyncio.timeout(LINGER_S):
+            async for _ in events:
+                pass
 
 
 def _estimate(text: str) -> int:

@@ -18,5 +18,6 @@ context.configure(
     include_object=is_ours,
     render_as_batch=True,  # SQLite alters tables by copying them
     transactional_ddl=True,  # all migrations together or none
+    on_version_apply=context.config.attributes.get("applied", []),
 )
 context.run_migrations()

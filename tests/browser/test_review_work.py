@@ -109,6 +109,8 @@ def test_keys_do_nothing_while_somebody_composes(server: RunningServer, visit: V
 def test_an_exchange_is_assigned_and_found_by_its_reviewer(server: RunningServer, visit: Visit) -> None:
     page = visit(server, "/review?open=erasable", name="rita")
     opened(page, "erasable")
+    page.keyboard.press("a")
+    expect(page.get_by_label("Assigned to")).to_be_focused()
     page.get_by_label("Assigned to").select_option(label="Assigned to: other reviewer")
     expect(page.locator("#row-erasable")).to_contain_text("other reviewer")
     other = visit(server, "/review", name="other reviewer")
@@ -188,22 +190,25 @@ def test_retention_is_counted_held_and_deleted_and_a_person_erased(server: Runni
     assert not in_files(server, "kohlrabi")
 
 
-def test_only_administrators_hold(server: RunningServer, visit: Visit) -> None:
+def test_only_administrators_hold_and_release(server: RunningServer, visit: Visit) -> None:
+    server.change("insert into holds values ('exchange', 'e1', 'a lawsuit', 'admin', '2026-05-04 09:00:00.000000')")
     page = visit(server, "/review?open=e0", name="rita")
     opened(page, "e0")
     expect(page.get_by_role("button", name="Hold")).to_have_count(0)
-    page.evaluate(HOLDING)
-    page.get_by_role("button", name="What ran at the same time").click()  # comes after it on the same socket
+    page.evaluate(SENDING, ["hold", "e0"])
+    page.evaluate(SENDING, ["release", "e1"])
+    page.get_by_role("button", name="What ran at the same time").click()  # comes after them on the same socket
     expect(page.locator(".work-neighbours li").first).to_be_visible()
-    assert server.rows("select * from holds") == []
+    assert server.rows("select target from holds") == [("e1",)]
+    server.change("delete from holds")
 
 
-# To be run in a reviewer's page: what an administrator's sends to hold an exchange.
-HOLDING = """() => {
-    const isWork = ([, element]) => element.events.some((event) => event.type === "hold");
+# To be run in a reviewer's page: what an administrator's sends to hold an exchange, or to release it.
+SENDING = """([type, exchange]) => {
+    const isWork = ([, element]) => element.events.some((event) => event.type === type);
     const [id, work] = Object.entries(mounted_app.elements).find(isWork);
-    const listener_id = work.events.find((event) => event.type === "hold").listener_id;
-    const args = [JSON.stringify({ id: "e0", kind: "exchange", reason: "mine" })];
+    const listener_id = work.events.find((event) => event.type === type).listener_id;
+    const args = [JSON.stringify({ id: exchange, kind: "exchange", reason: "mine" })];
     window.socket.emit("event", { id: Number(id), client_id: window.clientId, listener_id, args });
 }"""
 

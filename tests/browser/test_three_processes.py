@@ -196,8 +196,15 @@ def test_administrators_see_and_cancel_what_another_process_answers(house: House
         expect(page.get_by_role("dialog", name="Prompt of ada")).to_contain_text("long")
         button(page, "Close").click()
         cancel(page, "ada")
-        eventually(lambda: house.status_of(its.headers["x-request-id"]) == "cancelled")
+        id = its.headers["x-request-id"]
+        eventually(lambda: house.status_of(id) == "cancelled")
         expect(row(page, "ada")).to_have_count(0)
+    with house.engine.connect() as connection:
+        audited = sa.text("select actor, action from audit where target = :id order by id")
+        assert [tuple(line) for line in connection.execute(audited, {"id": id})] == [
+            ("admin", "request.open"),
+            ("admin", "request.cancel"),
+        ]
 
 
 def test_a_window_at_another_process_follows_an_answer_and_stops_it(

@@ -251,6 +251,20 @@ async def test_a_recorder_that_hangs_costs_an_answer_its_time_once_and_not_at_ev
         assert (await ended(await service.submit(question("word " * 900)))).status is Status.DONE
 
 
+async def test_an_engine_that_does_not_stop_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stubborn(UnrulyBackend):
+        async def stop(self) -> None:
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr("engine.service.ENDING_S", 0.01)
+    service = await service_on(Stubborn(), drain_s=0)
+    job = await service.submit(question("stuck"))
+    await until(job, running)
+    async with asyncio.timeout(60):
+        await service.stop()
+    assert (await ended(job)).status is Status.INTERRUPTED
+
+
 async def test_the_end_is_told_only_when_it_is_written(service: ChatService) -> None:
     backend, recorder = parts(service)
     backend.hold()

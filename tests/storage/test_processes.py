@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from engine.errors import QueueFull, UserLimit
 from engine.gate import Limits, Ticket
+from engine.settings import Settings
 from engine.shared_places import SharedPlaces
 from engine.types import Status
 from storage import Store
@@ -58,6 +59,11 @@ class Process:
 
 def _called(loop: asyncio.AbstractEventLoop, hear: Callable[[str, str], None], topic: str, text: str) -> None:
     loop.call_soon_threadsafe(hear, topic, text)
+
+
+def test_by_default_a_dead_process_is_noticed_within_half_a_minute() -> None:
+    beats = DEAD_AFTER + 1  # those that are missing, and the one at which somebody notices
+    assert beats * Settings().heartbeat_s <= 30
 
 
 @pytest.fixture

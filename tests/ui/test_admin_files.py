@@ -18,6 +18,8 @@ from tests.ui.exchanges import exchange
 from ui.pages.admin.ranges import RANGES
 from ui.seal import Seal
 
+BANNER = '<p class="notice bad" role="status">&lt;b&gt;今晚维护&lt;/b&gt;</p>'  # of a text that would be bold
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
@@ -102,8 +104,16 @@ def test_what_is_not_offered_is_refused_with_a_sentence(server: RunningServer, a
     ],
 )  # fmt: skip
 def test_the_banner_hangs_on_the_pages_before_a_session_too(server: RunningServer, address: str) -> None:
-    page = httpx.get(server.url + address).text
-    assert '<p class="notice bad" role="status">&lt;b&gt;今晚维护&lt;/b&gt;</p>' in page
+    assert BANNER in httpx.get(server.url + address).text
+
+
+def test_the_banner_hangs_on_the_apis_documentation_and_where_there_is_nothing_for_somebody(
+    server: RunningServer,
+) -> None:
+    with server.sign_in("ada") as ada:
+        for address, status in (("/docs", 200), ("/no/such/page", 404), ("/admin", 403)):
+            page = ada.get(address)
+            assert (page.status_code, BANNER in page.text) == (status, True), address
 
 
 def accept(browser: httpx.Client, token: str, **fields: str) -> httpx.Response:

@@ -12,6 +12,7 @@ from engine.settings import Settings
 from storage import Store
 from tests.server import RunningServer, bearer, eventually
 from ui.auth import Auth
+from ui.banner import Board
 from ui.entry import Entry
 from ui.guard import Guard
 
@@ -41,7 +42,7 @@ def troubled(tmp_path: Path) -> httpx.AsyncClient:
     """Asks a server whose database cannot be read."""
     settings = Settings(data_dir=tmp_path, session_secret=SecretStr("a secret of more than enough letters"))
     auth = Auth(Store(f"sqlite:///{tmp_path}/gone/qdesk.db"), settings)
-    door = [Middleware(Entry, secure=False, base=""), Middleware(Guard, auth=auth, settings=settings)]
+    door = [Middleware(Entry, secure=False, base="", board=Board()), Middleware(Guard, auth=auth, settings=settings)]
     app = Starlette(middleware=door)
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
 

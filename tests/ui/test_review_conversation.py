@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from engine.types import Message, Role, Status
+from engine.types import Message, Role, Sampling, Status
 from tests.ui.exchanges import exchange
 from ui.components.review.conversation import branch, role_name, said, versions, view
 from ui.components.review.facts import duration, facts, status_name, summary, tokens_per_s
@@ -78,6 +78,14 @@ def test_whom_a_program_asked_for_and_what_it_wants_to_find_again_is_shown() -> 
         {"name": "ticket", "value": "4711"},
         {"name": "Status", "value": "<b>open</b>"},
     ]
+
+
+def test_values_that_only_programs_give_are_shown_where_they_were_given() -> None:
+    sampling = Sampling(frequency_penalty=0.5, presence_penalty=-1.25, json_schema='{"type": "object"}')
+    groups = facts(exchange("a", sampling=sampling), EN)
+    shown = {fact["name"]: fact["value"] for group in groups for fact in group["facts"]}
+    assert (shown["Frequency penalty"], shown["Presence penalty"]) == ("0.5", "-1.25")
+    assert shown["JSON schema"] == '{"type": "object"}'
 
 
 def test_a_number_that_was_never_reached_is_left_out() -> None:

@@ -15,7 +15,8 @@ PEOPLE = {"p": "ada", "r": "rita"}
 
 
 def test_a_json_line_has_everything() -> None:
-    one = exchange("a", answer="两行\n文字", sampling=Sampling(stop=("x",)))
+    given = {"frequency_penalty": 0.5, "presence_penalty": -1.25, "json_schema": '{"type": "object"}'}
+    one = exchange("a", answer="两行\n文字", sampling=Sampling(stop=("x",), **given))  # type: ignore[arg-type]  # of three types
     line = json_line(one, Mark(labels=("tone", "语气"), done=True), PEOPLE)
     read = json.loads(line)
     assert line.count("\n") == 1
@@ -23,6 +24,7 @@ def test_a_json_line_has_everything() -> None:
     assert read["person"] == "ada"
     assert read["answer"] == "两行\n文字"
     assert read["stop"] == ["x"]
+    assert given.items() <= read.items()
     assert (read["labels"], read["reviewed"]) == (["tone", "语气"], True)
     assert read["messages"][0] == {"role": "system", "content": "Be kind."}
     assert (read["queue_s"], read["ttft_s"], read["total_s"], read["tokens_per_s"]) == (2, 3, 7, 10)

@@ -27,7 +27,7 @@ from ui.banner import Banner, keep_banner
 from ui.bus import Bus
 from ui.cluster import Sharing
 from ui.desk import Desk
-from ui.elsewhere import cancel, elsewhere, ended, followed, stop
+from ui.elsewhere import cancel, elsewhere, ended, followed, overrule, stop
 from ui.erasing import StillAnswering, erase
 from ui.limits import LiveLimits, keep_limits, limits_now, limits_of, reset_limits
 from ui.sign_in.failing import SignInFailed
@@ -200,10 +200,13 @@ async def test_what_one_answers_the_others_list_follow_and_end(two: tuple[Desk, 
     second = await begun(one, ada.id)
     cancelled = await ended(other, second.id, cancel)
     assert cancelled
-    assert cancelled.status is Status.CANCELLED
+    assert (cancelled.status, cancelled.error) == (Status.CANCELLED, None)
+    overruled = await ended(other, (await begun(one, ada.id)).id, overrule)
+    assert overruled
+    assert (overruled.status, overruled.error) == (Status.CANCELLED, "An administrator ended this request.")
 
     third = await begun(one, ada.id)
-    assert await erase(other, ada.id) == 3  # what still ran elsewhere would have been left
+    assert await erase(other, ada.id) == 4  # what still ran elsewhere would have been left
     assert third.status is Status.STOPPED
 
 

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import httpx
+import psutil
 
 from bench.page import Page
 from tests.server import RunningServer, bearer, eventually, running_server
@@ -33,6 +34,7 @@ def test_answers_that_fit_into_the_time_are_finished() -> None:
         text = "a few words " * 20
         answers = [stream(server, text, stack) for _ in range(5)]
         eventually(lambda: server.rows("select count(*) from exchanges where status = 'running'") == [(5,)])
+        assert psutil.Process(server.process.pid).children(recursive=True) == [], "there is nobody to be left behind"
         server.process.send_signal(signal.SIGTERM)
         eventually(lambda: httpx.get(server.url + "/readyz").json()["status"] == "draining")
         refused = httpx.post(

@@ -18,6 +18,7 @@ from websockets.asyncio.client import connect
 
 import main
 from engine.settings import Settings
+from storage import Store
 from tests.server import bearer, eventually, running_server
 from ui.console.doctor import examine
 from ui.desk import Desk
@@ -183,5 +184,5 @@ def test_what_is_not_installed_is_said_with_what_to_do(desk: Desk, monkeypatch: 
 
 
 def _doctor_on_traces() -> str:
-    found = examine(Settings(backend="scripted", otlp_endpoint="http://127.0.0.1:4318"))
-    return {finding.what: finding.mark for finding in found}["traces"]
+    settings = Settings(backend="scripted", otlp_endpoint="http://127.0.0.1:4318")
+    return {finding.what: finding.mark for finding in examine(settings, Store(settings.sqlalchemy_url))}["traces"]

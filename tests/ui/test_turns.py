@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from engine.errors import ContextOverflow, InvalidRequest, NotReady, QueueFull
+from engine.errors import BUSY_ELSEWHERE, ContextOverflow, InvalidRequest, NotReady, QueueFull
 from engine.types import Exchange, Message, Sampling, Status
 from ui.components.preferences import read_choice
 from ui.components.prompt import messages_for
@@ -162,6 +162,9 @@ def test_an_answer_that_ended_otherwise_says_how() -> None:
     assert cut
     assert cut["text"] == "The answer reached its greatest length."
     assert cut["go_on"]
+    full = note(exchange("a", status=Status.FAILED, error=BUSY_ELSEWHERE), SAY)
+    assert full
+    assert (full["text"], full["retry"]) == ("All places are taken at the moment. Please try again in a moment.", True)
     nothing = note(exchange("a", status=Status.STOPPED, answer=""), SAY)
     assert nothing
     assert not nothing["go_on"]

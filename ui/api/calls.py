@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 
 from starlette.requests import Request
 
+from engine.errors import BUSY_ELSEWHERE
 from engine.types import ChatRequest
 from ui.api.access import end_with_access
 from ui.api.answers import Answer
@@ -65,9 +66,11 @@ class Calls:
             if before.body_hash != body_hash:
                 message = "This Idempotency-Key was used for another request; take a new key for a new one."
                 raise ApiError(422, message, param="Idempotency-Key", code="idempotency_key_reused")
-            if found := await self._found(before.exchange_ids):
+            found = await self._found(before.exchange_ids)
+            refused = any(isinstance(one, Replay) and one.exchange.error == BUSY_ELSEWHERE for one in found)
+            if found and not refused:
                 return found
-            if datetime.now(UTC) - before.created_at > BEGINS_WITHIN:  # the log has nothing left of it
+            if refused or datetime.now(UTC) - before.created_at > BEGINS_WITHIN:  # the log has nothing left of it
                 await keys.release(person, key)
             else:  # it is being taken in by another process just now
                 await asyncio.sleep(LOOK_AGAIN_S)

@@ -10,9 +10,12 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from nicegui import app
 from pydantic.json_schema import models_json_schema
-from starlette.responses import JSONResponse, Response
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from ui.api.bodies import BODIES, Body
+from ui.forms import hanging
+from ui.i18n import language, preferred
 
 ABOUT = """
 Ask the model as with OpenAI's API. Authorize with an API key from your account page: `sk-qdesk-...`.
@@ -21,6 +24,12 @@ Errors always have the body `{"error": {"message", "type", "param", "code"}}`, a
 `x-request-id`. A full queue is 503 `queue_full` with `Retry-After`. `WS /v1/chat/ws` takes the same request as a frame
 and answers with the same chunks as frames.
 """
+
+NOTICES = (
+    "<style>.notice { margin: 0; padding: 12px 20px; font: 600 16px/1.5 sans-serif; color: #1c2422; "
+    "background: #e9efed } "
+    ".notice.warn { color: #93580a; background: #fdf3e1 } .notice.bad { color: #b42318; background: #fdeceb }</style>"
+)
 
 
 def register(version: str, base: str) -> None:
@@ -45,14 +54,16 @@ def register(version: str, base: str) -> None:
         return JSONResponse(schema())
 
     @app.get("/docs", include_in_schema=False)
-    async def docs() -> Response:
-        return get_swagger_ui_html(
+    async def docs(request: Request) -> Response:
+        page = get_swagger_ui_html(
             openapi_url=f"{base}/openapi.json",
             title="Qdesk API",
             swagger_js_url=f"{base}/docs/files/swagger-ui-bundle.js",
             swagger_css_url=f"{base}/docs/files/swagger-ui.css",
             swagger_favicon_url=f"{base}/static/qdesk.svg",
         )
+        up = hanging(request, language(preferred(request.headers.get("accept-language", ""))))
+        return HTMLResponse(bytes(page.body).decode().replace("<body>", f"<body>{NOTICES}{up}", 1))
 
 
 def _drop_what_never_comes(described: dict[str, Any]) -> None:

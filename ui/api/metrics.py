@@ -19,7 +19,8 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from starlette.responses import Response
 
-from engine.backends import Guesses, KnowsGuesses
+from engine.backends import Guesses, KnowsCache, KnowsGuesses
+from engine.errors import AccessEnded, EndedByAdministrator
 from engine.job import Outcome
 from engine.monitor import Monitor
 from engine.service import ChatService
@@ -32,11 +33,12 @@ LAG = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2.5)
 PER_TOKEN = (0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.15, 0.2, 0.3, 0.5, 1)
 ABORTED = {
     Status.STOPPED: "user",
-    Status.CANCELLED: "cancel",
+    Status.CANCELLED: "user",
     Status.DISCONNECTED: "disconnect",
     Status.TIMED_OUT: "timeout",
     Status.INTERRUPTED: "shutdown",
 }
+OVERRULED = {EndedByAdministrator.code: "admin", AccessEnded.code: "access"}  # these errors say more than the status
 
 
 def register(desk: Desk) -> None:
@@ -101,7 +103,7 @@ class Figures:
             case Status.FAILED:
                 self.failed.labels(model).inc()
             case status:
-                self.aborted.labels(model, ABORTED[status]).inc()
+                self.aborted.labels(model, OVERRULED.get(outcome.error, ABORTED[status])).inc()
 
     def collect(self) -> Iterator[Metric]:
         service, gate = self.service, self.service.gate
@@ -121,8 +123,18 @@ class Figures:
             refused.add_metric([service.backend.model, reason], count)
         yield refused
 
+        yield self._cache()
         yield from self._guesses()
         yield from self._gpus()
+
+    def _cache(self) -> Metric:
+        backend = self.service.backend
+        use = backend.cache_use() if isinstance(backend, KnowsCache) else None
+        about = "Share of the KV cache that running requests fill, from 0 to 1."
+        gauge = GaugeMetricFamily("qdesk_kv_cache_usage_perc", about, labels=["model_name"])
+        if use and use.room:
+            gauge.add_metric([backend.model], use.used / use.room)
+        return gauge
 
     def _guesses(self) -> Iterator[Metric]:
         backend = self.service.backend

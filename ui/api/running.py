@@ -12,6 +12,7 @@ from nicegui import app
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from engine.errors import EndedByAdministrator
 from engine.job import Job
 from engine.types import Exchange, Status
 from ui.access import ACTIONS
@@ -20,7 +21,7 @@ from ui.api.errors import ApiError
 from ui.auth import Caller
 from ui.desk import Desk
 from ui.elsewhere import cancel as cancel_elsewhere
-from ui.elsewhere import elsewhere, ended
+from ui.elsewhere import elsewhere, ended, overrule
 
 if TYPE_CHECKING:
     from storage.records import ExchangeRow
@@ -46,14 +47,15 @@ def register(desk: Desk) -> None:
         asked = job.request if job else await unfinished_elsewhere(desk, id)
         if asked is None or not owns(caller, asked.person):
             raise ApiError(404, "There is no such request running or waiting.", param="id", code="request_not_found")
+        own = asked.person == caller.person
         if job:
-            desk.service.end(job, Status.CANCELLED)
+            desk.service.end(job, Status.CANCELLED, None if own else EndedByAdministrator())
             await job.closed()
             status = job.status
         else:
-            row = await ended(desk, id, cancel_elsewhere)
+            row = await ended(desk, id, cancel_elsewhere if own else overrule)
             status = row.status if row else Status.CANCELLED
-        if asked.person != caller.person:
+        if not own:
             logger.info("request {} cancelled by {}", id, caller.name or "the operator")
             await desk.store.audit.add(caller.name, "request.cancel", id, "by API")
         return JSONResponse({"id": id, "object": "request", "status": str(status)})

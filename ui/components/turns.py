@@ -7,6 +7,7 @@ over records.
 from collections.abc import Mapping
 from datetime import datetime
 
+from engine.errors import BUSY_ELSEWHERE
 from engine.types import Exchange, Status
 from ui.components.attachments import split_files
 from ui.components.thread import Note, Turn
@@ -145,6 +146,8 @@ def note(exchange: Exchange, say: Language) -> Note | None:
             return told("warn", in_words(say, exchange.error), retry=True)
         case Status.INTERRUPTED:
             return told("warn", say("The server went down before the answer was finished."), retry=True)
+        case Status.FAILED if exchange.error == BUSY_ELSEWHERE:
+            return told("warn", say("All places are taken at the moment. Please try again in a moment."), retry=True)
         case Status.FAILED:
             text = say("Something went wrong while this was answered. It is not your fault.")
             return told("bad", text, retry=True)

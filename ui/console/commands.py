@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _doctor(asked: Any, settings: Settings, store: "Store") -> int:
-    findings = examine(settings)
+    findings = examine(settings, store)
     for finding in findings:
         print(finding)
     return 1 if any(finding.bad for finding in findings) else 0
@@ -69,19 +69,19 @@ def _doctor(asked: Any, settings: Settings, store: "Store") -> int:
 
 def _migrate(asked: Any, settings: Settings, store: "Store") -> None:
     with data_folder(settings.data_dir):
-        store.migrate()
+        store.migrate(_counted("migrating"))
     print("The database has this version's schema.")
 
 
 def _backup(asked: Any, settings: Settings, store: "Store") -> None:
-    store.backup(asked.file, _pages("copying"))
+    store.backup(asked.file, _counted("copying"))
     print(f"The database is copied to {asked.file}.")
 
 
 def _restore(asked: Any, settings: Settings, store: "Store") -> None:
     with data_folder(settings.data_dir):  # a running server has it, and this ends with a sentence
-        kept = store.restore(asked.file, _pages("copying back"))
-        store.migrate()
+        kept = store.restore(asked.file, _counted("copying back"))
+        store.migrate(_counted("migrating"))
     before = f" The one before is kept as {kept}." if kept else ""
     print(f"The database is the one of {asked.file} again.{before}")
 
@@ -102,16 +102,18 @@ def _export(asked: Any, settings: Settings, store: "Store") -> None:
 
 async def _write_all(store: "Store", file: TextIO) -> int:
     people = {user.id: user.name for user in await store.users.list()}
+    report, total = _counted("exporting"), await store.exchanges.count()
     count, cursor = 0, None
     while True:
         page = await store.exchanges.read(ExchangeFilter(), limit=PAGE, cursor=cursor)
         marks = await store.reviews.marks(exchange.id for exchange in page.items)
         file.writelines(json_line(exchange, marks.get(exchange.id), people) for exchange in page.items)
         count += len(page.items)
+        report(count, max(count, total))  # some came meanwhile
         if (cursor := page.next) is None:
             return count
 
 
-def _pages(stage: str) -> Callable[[int, int], None]:
+def _counted(stage: str) -> Callable[[int, int], None]:
     report = console()
     return lambda done, total: report(Progress(stage, done, total))

@@ -12,18 +12,26 @@ import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from engine import hardware
+from engine.errors import NotReady
 from engine.settings import Settings
 from ui.starting import NO_OTEL, check_address
+
+if TYPE_CHECKING:
+    from storage import Store
+    from storage.checkup import Checkup
 
 NEEDED = 4 * 10**9  # bytes for a download, its 4-bit weights and some months of log
 
 
+Mark = Literal["ok", "note", "bad"]
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
-    mark: Literal["ok", "note", "bad"]
+    mark: Mark
     what: str
     sentence: str
 
@@ -35,7 +43,7 @@ class Finding:
         return f"{self.mark:<5} {self.what:<9} {self.sentence}"
 
 
-def examine(settings: Settings) -> list[Finding]:
+def examine(settings: Settings, store: "Store") -> list[Finding]:
     """Every finding, in the order in which they matter at a start. Never raises for what it finds."""
     machine = hardware.read()
     return [
@@ -45,7 +53,7 @@ def examine(settings: Settings) -> list[Finding]:
         _model(settings),
         *(_disk(what, folder) for what, folder in (("data", settings.data_dir), ("models", settings.models_dir))),
         _port(settings),
-        _database(settings),
+        _sqlite(settings) if settings.sqlalchemy_url.startswith("sqlite") else _postgresql(store.check_up()),
         *([_traces()] if settings.otlp_endpoint else []),
     ]
 
@@ -63,9 +71,13 @@ def _gpu(machine: hardware.Hardware, settings: Settings) -> Finding:
     if machine.gpus:
         told = ", ".join(f"{gpu.name} with {gpu.memory_total / 1e9:.0f} GB" for gpu in machine.gpus)
         return Finding("ok", "GPU", f"{told}.")
-    mark: Literal["bad", "note"] = "bad" if settings.device.startswith("cuda") else "note"
     why = machine.gpu_trouble or "There is none."
-    return Finding(mark, "GPU", f"{why} Answers are computed on the processor, which is slower.")
+    if settings.device.startswith("cuda"):
+        return Finding(
+            "bad", "GPU", f"{why} Install NVIDIA's driver until `nvidia-smi` shows one, or set QDESK_DEVICE=auto."
+        )
+    told = "Answers are computed on the processor, which is slower; with NVIDIA's driver Qdesk takes a GPU by itself."
+    return Finding("note", "GPU", f"{why} {told}")
 
 
 def _kernel(settings: Settings) -> Finding:
@@ -78,7 +90,8 @@ def _kernel(settings: Settings) -> Finding:
 
     if has_kernel(choose_device("cpu" if settings.device == "cpu" else "auto")):
         return Finding("ok", "kernel", "4-bit weights are multiplied as they are packed.")
-    return Finding("note", "kernel", "No 4-bit kernel for this processor: weights are unpacked to 16 bits.")
+    told = "No 4-bit kernel for this processor: weights are unpacked to 16 bits, four times the memory"
+    return Finding("note", "kernel", f"{told}; a GPU has one, and so has a processor with AVX512-BF16.")
 
 
 def _model(settings: Settings) -> Finding:
@@ -90,9 +103,14 @@ def _model(settings: Settings) -> Finding:
         if packaged.is_there(settings.models_dir):
             return Finding("ok", "model", f"QDESK_MODEL is {settings.model}; the packaged model is downloaded.")
         return Finding("note", "model", f"QDESK_MODEL is {settings.model}; the first start downloads (or: make model).")
-    if Path(settings.model).expanduser().is_dir():
-        return Finding("ok", "model", f"The folder {settings.model} is there.")
-    return Finding("note", "model", f"{settings.model} is no folder, so it is looked for on the hub and in its cache.")
+    if (named := Path(settings.model).expanduser()).exists():
+        from engine.backends.qwen2.folder import use
+
+        try:
+            return Finding("ok", "model", f"{named} holds the whole model {use(named, '').name}.")
+        except NotReady as wrong:
+            return Finding("bad", "model", str(wrong))
+    return Finding("note", "model", f"{named} is no folder here; the start asks the hub for it, else name another.")
 
 
 def _disk(what: str, folder: Path) -> Finding:
@@ -112,9 +130,7 @@ def _port(settings: Settings) -> Finding:
     return Finding("ok", "port", f"{settings.host} port {settings.port} is free.")
 
 
-def _database(settings: Settings) -> Finding:
-    if not settings.sqlalchemy_url.startswith("sqlite"):
-        return Finding("ok", "database", "Not SQLite; the server says at its start what is wrong with it.")
+def _sqlite(settings: Settings) -> Finding:
     file = Path(settings.sqlalchemy_url.removeprefix("sqlite:///"))
     if not file.exists():
         return Finding("ok", "database", f"{file} is made at the first start.")
@@ -127,6 +143,32 @@ def _database(settings: Settings) -> Finding:
     if sound != "ok":
         return Finding("bad", "database", f"{file} is damaged ({sound}); put a backup back with `restore`.")
     return Finding("ok", "database", f"{file} is sound, with {exchanges} exchanges.")
+
+
+def _postgresql(found: "Checkup") -> Finding:
+    def told(mark: Mark, sentence: str) -> Finding:
+        return Finding(mark, "database", sentence)
+
+    if found.trouble:
+        return told("bad", f"It does not answer ({found.trouble}); start PostgreSQL, or correct QDESK_DATABASE_URL.")
+    there = f"PostgreSQL {found.version}"
+    match found.schema:
+        case "foreign":
+            return told("bad", f"{there} has another program's tables there; name an empty database.")
+        case "newer":
+            return told("bad", f"{there} has a newer version's tables; install that version of Qdesk.")
+        case "none" | "older" if not found.may_create:
+            return told(
+                "bad", f"{there} lets this account make no tables; let the database's owner GRANT CREATE on it."
+            )
+        case "none":
+            return told("ok", f"{there} is there; the first start makes the tables.")
+    exchanges = f"{there} is there, with {found.exchanges} exchanges"
+    if not found.indexed:
+        return told("note", f"{exchanges}, searched without an index; let its owner run CREATE EXTENSION pg_trgm.")
+    if found.schema == "older":
+        return told("note", f"{exchanges} in an older schema; the next start, or `migrate`, brings it to this one.")
+    return told("ok", f"{exchanges}.")
 
 
 def _traces() -> Finding:

@@ -6,11 +6,12 @@ The English text is its own key. The Chinese ones are in ui/i18n/zh/*.po, one fi
 without a translation and on a translation that nothing uses. Babel reads the files and writes numbers and durations.
 """
 
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
 from babel.core import negotiate_locale
-from babel.dates import format_timedelta
+from babel.dates import format_datetime, format_timedelta
 from babel.messages.pofile import read_po
 from babel.numbers import format_decimal
 
@@ -31,6 +32,10 @@ class Language:
 
     def number(self, value: float, digits: int = 0) -> str:
         return format_decimal(round(value, digits), locale=self.code)
+
+    def utc(self, when: datetime) -> str:
+        """A moment for pages without scripts, which know nothing of the reader's time zone."""
+        return f"{format_datetime(when.astimezone(UTC), 'short', locale=self.code)} UTC"
 
     def span(self, seconds: float) -> str:
         """A duration in words: "20 seconds", "3 minutes"."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -9,9 +10,9 @@ from engine.backends.openai_wire import EXTRAS, GO_ON_WORDS
 from engine.backends.remote import RemoteBackend
 from engine.errors import BackendFailed, EngineError, InvalidRequest, NotReady, QueueFull
 from engine.settings import Settings
-from engine.types import ChatRequest, Delta, Done, Message
+from engine.types import ChatRequest, Delta, Done, Message, Sampling
 from tests.engine.backends.test_contract import ask, collect, first_delta, silent, text_of
-from tests.engine.backends.upstream import Canned, Upstream, canned, delta, reply, stream_of, upstream
+from tests.engine.backends.upstream import HANGS, Canned, Upstream, canned, delta, reply, stream_of, upstream
 
 QWEN2_COUNTS = {
     "The committee will meet on Thursday afternoon to discuss the annual budget.": 13,
@@ -148,6 +149,70 @@ async def test_bad_answers_are_sentences(status: str, body: str, kind: type[Engi
             await collect(backend.stream(ask("Hello")))
         assert refused.value.retry_after_s == (7 if kind is QueueFull else None)
         assert backend.health() is None  # it is there
+        await backend.stop()
+
+
+async def test_a_server_that_says_nothing_more_is_given_up_and_not_taken_for_gone() -> None:
+    begun = stream_of(delta("Hel")) + HANGS
+    async with canned(MODELS, HANGS, begun, WHOLE) as server:
+        backend = await started(server.url, request_timeout_s="0.2")
+        stream = backend.stream(ask("Hello"))
+        with pytest.raises(BackendFailed, match="has said nothing for too long"):
+            await collect(stream)
+        stream = backend.stream(ask("Hello"))
+        assert await first_delta(stream) == Delta("Hel")
+        with pytest.raises(BackendFailed, match="has said nothing for too long"):
+            await collect(stream)
+        assert len(server.requests) == 3, "a question that may be under way is not asked again"
+        assert backend.health() is None
+        assert text_of(await collect(backend.stream(ask("Hello")))) == "Hello"
+        await backend.stop()
+
+
+async def test_answers_that_follow_one_another_use_one_connection() -> None:
+    async with upstream() as server:
+        backend = await started(server.url)
+        for _ in range(3):
+            await collect(backend.stream(ask("Hello")))
+        assert (len(server.bodies), len(server.connections)) == (3, 1)
+        await backend.stop()
+
+
+async def test_text_generation_inference_is_understood() -> None:
+    """TGI's own ways: no space after "data:", roles in each piece, other finish reasons, no [DONE], errors as text."""
+
+    def answer(*chunks: object) -> bytes:
+        lines = "".join(f"data:{json.dumps(chunk)}\n\n" for chunk in chunks)
+        return reply(lines, headers="content-type: text/event-stream\r\n")
+
+    def piece(text: str, finish_reason: str | None = None) -> dict[str, object]:
+        choice = {"index": 0, "delta": {"role": "assistant", "content": text}, "logprobs": None}
+        return {"id": "", "object": "chat.completion.chunk", "choices": [{**choice, "finish_reason": finish_reason}]}
+
+    whole = answer(piece("Hel"), piece("lo", "eos_token"))
+    cut_off = answer(piece("Hel", "length"))
+    failed = answer(piece("Hel"), {"error": "Request failed during generation", "error_type": "generation"})
+    full = reply('{"error": "Model is overloaded", "error_type": "overloaded"}', "429 Too Many Requests")
+    invalid = reply('{"error": "Input validation error: too long", "error_type": "validation"}', "422 Unprocessable")
+    narrow = reply('{"error": "Input validation error: `top_p` must be > 0.0 and < 1.0"}', "422 Unprocessable")
+    async with canned(MODELS, whole, cut_off, failed, full, invalid, narrow, whole, whole) as server:
+        backend = await started(server.url)
+        assert text_of(events := await collect(backend.stream(ask("Hello")))) == "Hello"
+        assert events[-1] == Done("stop", backend.count_tokens(ask("Hello").messages), 2, 0)
+        last = (await collect(backend.stream(ask("Hello"))))[-1]
+        assert isinstance(last, Done)
+        assert last.finish_reason == "length"
+        for error, says in (
+            (BackendFailed, "^The other server failed: Request failed during generation$"),
+            (QueueFull, "is busy"),
+            (InvalidRequest, "refuses the request: Input validation error: too long"),
+        ):
+            with pytest.raises(error, match=says):
+                await collect(backend.stream(ask("Hello")))
+        all_of_them = replace(ask("Hello"), sampling=Sampling(top_p=1.0))
+        for _ in range(2):
+            assert text_of(await collect(backend.stream(all_of_them))) == "Hello"
+        assert [b'"top_p"' in request for request in server.requests[-3:]] == [True, False, False]
         await backend.stop()
 
 

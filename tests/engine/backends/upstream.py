@@ -23,11 +23,13 @@ class Upstream:
         self.url = ""
         self.script = ScriptedBackend(pause_s=0.001)
         self.bodies: list[dict[str, Any]] = []
+        self.connections: set[tuple[str, int]] = set()  # their other ends
         self.idle = asyncio.Event()
         self.idle.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
+        self.connections.add(scope["client"])
         if request.url.path == "/v1/models":
             await _start(send, "application/json")
             await _send(send, json.dumps({"data": [{"id": "scripted", "max_model_len": 2048}]}), more=False)
@@ -104,6 +106,9 @@ async def upstream() -> AsyncIterator[Upstream]:
             await serving
 
 
+HANGS = b"\0"  # at the end of a canned answer: nothing follows, and the connection stays open
+
+
 class Canned:
     """Answers the n-th connection with the n-th of `answers` and closes it; b"" closes it without a word."""
 
@@ -118,8 +123,11 @@ class Canned:
             (int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")), 0
         )
         self.requests.append(head + await reader.readexactly(length))
-        writer.write(self.answers.pop(0) if self.answers else b"")
+        said = self.answers.pop(0) if self.answers else b""
+        writer.write(said.removesuffix(HANGS))
         await writer.drain()
+        if said.endswith(HANGS):
+            await reader.read()  # until whoever asked goes away
         writer.close()
 
 

@@ -47,9 +47,10 @@ def test_what_a_program_asks_for_reaches_the_engine(client: openai.OpenAI, serve
     values: dict[str, object] = {"top_k": 7, "repetition_penalty": 1.25}
     client.chat.completions.create(
         model="default", messages=user("as I say"), temperature=0.25, top_p=0.5, seed=3, stop=["x", "好"], max_tokens=9,
-        extra_body=values,
+        frequency_penalty=0.5, presence_penalty=-0.25, extra_body=values,
     )  # fmt: skip
     ((kept,),) = server.rows("select sampling from exchanges where prompt = 'as I say'")
+    values |= {"frequency_penalty": 0.5, "presence_penalty": -0.25}
     asked = {**values, "temperature": 0.25, "top_p": 0.5, "seed": 3, "stop": ["x", "好"], "max_tokens": 9}
     assert asked.items() <= json.loads(kept).items()
 

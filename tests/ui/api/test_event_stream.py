@@ -37,6 +37,22 @@ async def test_a_silent_stream_says_that_it_is_still_there() -> None:
     await ended(job)
 
 
+async def test_who_waits_is_told_the_place_and_how_long_that_takes() -> None:
+    backend = UnrulyBackend()
+    service = await service_on(backend, max_concurrent_requests=1)
+    service.places.measure(20)
+    backend.hold()
+    first, waiting = [await service.submit(question(person=person)) for person in ("ada", "bob")]
+    sent: asyncio.Queue[Message] = asyncio.Queue()
+    stream = EventStream(service, [waiting], Chunks(ChatShape(), [waiting]))
+    streaming = asyncio.create_task(stream({"type": "http"}, nothing_comes, sent.put))
+    assert (await sent.get())["status"] == 200
+    assert (await sent.get())["body"] == b": waiting, position 1, about 20 s\n\n"
+    backend.go()
+    await streaming
+    await ended(first)
+
+
 async def test_a_stream_that_cannot_even_begin_ends_its_request() -> None:
     backend = UnrulyBackend()
     service = await service_on(backend)

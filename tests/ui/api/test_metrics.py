@@ -1,5 +1,8 @@
 """The figures for Prometheus: every request counted once, however many end between two scrapes, and nobody named."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -9,7 +12,7 @@ from engine.job import Outcome
 from engine.monitor import Monitor
 from engine.types import Status
 from tests.engine.kit import service_on
-from tests.server import bearer, key_of, running_server
+from tests.server import API_KEY, RunningServer, bearer, eventually, key_of, running_server
 from ui.api.metrics import Figures
 
 Values = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -57,6 +60,20 @@ async def test_guesses_are_counted_where_the_backend_makes_any() -> None:
         await service.stop()
 
 
+def metrics(server: RunningServer) -> str:
+    return httpx.get(server.url + "/metrics", headers=bearer()).text
+
+
+@contextmanager
+def standing_still(server: RunningServer) -> Iterator[str]:
+    """Ada's program has asked for what does not end by itself: its id, once the engine has read the prompt."""
+    question = {"messages": [{"role": "user", "content": "stand still"}], "stream": True}
+    url, key = server.url + "/v1/chat/completions", bearer(key_of("ada"))
+    with httpx.stream("POST", url, json=question, headers=key, timeout=60) as answer:
+        eventually(lambda: value(values_of(metrics(server)), "qdesk_kv_cache_usage_perc") > 0)
+        yield answer.headers["x-request-id"]
+
+
 def test_each_way_to_end_is_counted_and_nobody_is_named() -> None:
     with running_server(accounts={"ada": "staff"}) as server:
 
@@ -71,14 +88,22 @@ def test_each_way_to_end_is_counted_and_nobody_is_named() -> None:
             500,
             400,
         ]
-        page = httpx.get(server.url + "/metrics", headers=bearer()).text
+        for key in (key_of("ada"), API_KEY):
+            with standing_still(server) as id:
+                assert httpx.post(f"{server.url}/v1/requests/{id}/cancel", headers=bearer(key)).status_code == 200
+        page = metrics(server)
         [(ada,)] = server.rows("select id from users where name = 'ada'")
+        errors = server.rows("select error from exchanges where status = 'cancelled' order by queued_at")
+    assert errors == [(None,), ("An administrator ended this request.",)]
     values = values_of(page)
+    assert value(values, "qdesk_request_aborted_total", by="user") == 1
+    assert value(values, "qdesk_request_aborted_total", by="admin") == 1
     assert value(values, "qdesk_request_success_total", finished_reason="stop") == 1
     assert value(values, "qdesk_request_success_total", finished_reason="length") == 1
     assert value(values, "qdesk_request_failure_total") == 1
     assert value(values, "qdesk_request_rejected_total", reason="context_length_exceeded") == 1
     assert value(values, "qdesk_num_requests_running") == 0
+    assert value(values, "qdesk_kv_cache_usage_perc") == 0
     assert value(values, "qdesk_time_to_first_token_seconds_count") == 2
     assert "ada" not in page
     assert ada not in page

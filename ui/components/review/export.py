@@ -32,9 +32,10 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")  # full-
 Cell = str | int | float | None
 COLUMNS = (
     "id", "person", "source", "conversation_id", "parent_id", "queued_at", "status", "finish_reason", "error",
-    "prompt", "answer", "model", "quantization", "temperature", "top_p", "top_k", "repetition_penalty", "seed",
-    "max_tokens", "prompt_tokens", "cached_tokens", "completion_tokens", "queue_depth", "queue_s", "ttft_s",
-    "total_s", "tokens_per_s", "rating", "labels", "correction", "assignee", "reviewed",
+    "prompt", "answer", "model", "quantization", "temperature", "top_p", "top_k", "repetition_penalty",
+    "frequency_penalty", "presence_penalty", "json_schema", "seed", "max_tokens", "prompt_tokens", "cached_tokens",
+    "completion_tokens", "queue_depth", "queue_s", "ttft_s", "total_s", "tokens_per_s", "rating", "labels",
+    "correction", "assignee", "reviewed",
 )  # fmt: skip
 
 
@@ -59,6 +60,9 @@ def columns(exchange: Exchange, mark: "Mark | None", people: People) -> dict[str
         "top_p": sampling.top_p,
         "top_k": sampling.top_k,
         "repetition_penalty": sampling.repetition_penalty,
+        "frequency_penalty": sampling.frequency_penalty,
+        "presence_penalty": sampling.presence_penalty,
+        "json_schema": sampling.json_schema,
         "seed": sampling.seed,
         "max_tokens": sampling.max_tokens,
         "prompt_tokens": exchange.prompt_tokens,

