@@ -1,11 +1,15 @@
-"""A device that is broken for good: open answers are told, the server says why, and ends as a failure."""
+"""The server's end with the in-process engine: it is told to, or the device is broken for good.
+
+A broken device is told to open answers, the server says why, and ends as a failure.
+"""
 
 import json
+import signal
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from engine.backends.qwen2 import weights
 from engine.backends.qwen2.quantize import ready_folder
@@ -18,17 +22,34 @@ from tests.ui.test_shutdown import stream
 PROGRAM = ("-m", "tests.engine.backends.qwen2.broken_device")
 
 
-def test_open_answers_are_told_then_the_reason_and_the_process_ends_with_an_error(tmp_path: Path) -> None:
-    settings = tiny_settings(make_tiny(tmp_path / "tiny", context=4096), tmp_path)
-    ready_folder(weights.resolve(settings, lambda _: None), "nf4", tmp_path, CPU, lambda _: None)
-    chosen: dict[str, Any] = {
-        "backend": "qwen2",
-        "model": settings.model,
-        "models_dir": tmp_path,
-        "device": "cpu",
-        "threads": 1,
-    }
-    with running_server(program=PROGRAM, ready=False, **chosen) as server, ExitStack() as stack:
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A server's settings with which a tiny model is ready as soon as it is read."""
+    folder = tmp_path_factory.mktemp("broken")
+    settings = tiny_settings(make_tiny(folder / "tiny", context=4096), folder)
+    ready_folder(weights.resolve(settings, lambda _: None), "nf4", folder, CPU, lambda _: None)
+    return {"backend": "qwen2", "model": settings.model, "models_dir": folder, "device": "cpu", "threads": 1}
+
+
+def test_answers_that_fit_into_the_time_are_finished_and_a_second_signal_cuts_the_rest_off(
+    tiny: dict[str, Any],
+) -> None:
+    chosen: dict[str, Any] = {"drain_s": 600, "max_new_tokens": 4000, "lookup_tokens": 0, **tiny}
+    with running_server(**chosen) as server, ExitStack() as stack:
+        short, finished = stream(server, "hello", stack, max_tokens=1000, temperature=0)
+        endless, cut_off = stream(server, "world", stack, temperature=0)
+        eventually(lambda: server.status_of(endless) == "running")
+        server.process.send_signal(signal.SIGTERM)
+        assert finished.read().endswith(b"data: [DONE]\n\n")
+        server.process.send_signal(signal.SIGTERM)
+        assert b'"draining"' in cut_off.read()
+        assert server.process.wait(60) == 0
+        assert (server.status_of(short), server.status_of(endless)) == ("done", "interrupted")
+        assert server.rows("select count(*) from exchanges where answer = ''") == [(0,)]
+
+
+def test_open_answers_are_told_then_the_reason_and_the_process_ends_with_an_error(tiny: dict[str, Any]) -> None:
+    with running_server(program=PROGRAM, ready=False, **tiny) as server, ExitStack() as stack:
         eventually(lambda: httpx.get(server.url + "/readyz").status_code == 200, within_s=120)
         open_answers = [stream(server, text, stack) for text in ("hello", "world")]
         eventually(lambda: {server.status_of(id) for id, _ in open_answers} == {"running"})
