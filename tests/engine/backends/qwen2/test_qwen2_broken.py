@@ -36,7 +36,7 @@ def test_answers_that_fit_into_the_time_are_finished_and_a_second_signal_cuts_th
 ) -> None:
     chosen: dict[str, Any] = {"drain_s": 600, "max_new_tokens": 4000, "lookup_tokens": 0, **tiny}
     with running_server(**chosen) as server, ExitStack() as stack:
-        short, finished = stream(server, "hello", stack, max_tokens=1000, temperature=0)
+        short, finished = stream(server, "hello", stack, max_tokens=400, temperature=0)
         endless, cut_off = stream(server, "world", stack, temperature=0)
         eventually(lambda: server.status_of(endless) == "running")
         server.process.send_signal(signal.SIGTERM)
