@@ -3,14 +3,15 @@
     say = language("zh")            say("New chat") -> "新对话"        say("{n} tokens", n=3) -> "3 个 token"
 
 The English text is its own key. The Chinese ones are in ui/i18n/zh/*.po, one file an area; a test fails on a text
-without a translation and on a translation that nothing uses. Babel reads the files and writes numbers and durations.
+without a translation and on a translation that nothing uses. Babel reads the files and writes numbers, durations and moments.
 """
 
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 
 from babel.core import negotiate_locale
-from babel.dates import format_timedelta
+from babel.dates import format_datetime, format_timedelta
 from babel.messages.pofile import read_po
 from babel.numbers import format_decimal
 
@@ -31,6 +32,10 @@ class Language:
 
     def number(self, value: float, digits: int = 0) -> str:
         return format_decimal(round(value, digits), locale=self.code)
+
+    def time(self, when: datetime, format: str = "medium") -> str:
+        """In the server's time zone, where the reader's is not known; else ui/components/moment.py tells it."""
+        return format_datetime(when.astimezone(), format, locale=self.code)
 
     def span(self, seconds: float) -> str:
         """A duration in words: "20 seconds", "3 minutes"."""
