@@ -6,7 +6,7 @@
 Makes a database of deterministic exchanges over a year, English and Chinese, rated and labelled, unless the folder
 holds it already (an older one is brought to the newest schema, in place). Asks what reviewers ask, each question
 several times, and writes a table of seconds to bench/results. Times are of the whole way through the store: thread,
-query, rows, snippets.
+query, rows, snippets; at the end also of all that the page waits for.
 """
 
 import argparse
@@ -26,6 +26,7 @@ from typing import Any
 from bench.report import save
 from engine.types import Exchange, ExchangeFilter, Message, Sampling, Status
 from storage import Store
+from storage.records import ExchangeRow
 from storage.rows import to_values
 
 START, YEAR = datetime(2026, 1, 1, tzinfo=UTC), timedelta(days=365)
@@ -58,6 +59,7 @@ class Figure:
     rows: int  # in the answer
     median_s: float
     slowest_s: float
+    processor_s: float  # of this process, median: what others do on the machine is not in it
 
 
 def exchange(number: int, of: int, people: list[str]) -> Exchange:
@@ -200,6 +202,9 @@ async def ask(store: Store, times: int) -> list[Figure]:
         "a common word, before the year": ExchangeFilter(text="server", until=START + timedelta(days=1)),
         "a common word, failed": ExchangeFilter(text="server", status=Status.FAILED),
         "a common word, another model (none)": ExchangeFilter(text="server", model="none"),
+        "a common word, another source (none)": ExchangeFilter(text="server", source="import"),
+        "a common word, one person, another model (none)": ExchangeFilter(text="server", person=person, model="none"),
+        "a common word, failed or cut off": ExchangeFilter(text="server", cut_off=True),
         "a common word, thumbs-down": ExchangeFilter(text="server", rating=-1),
         "a common word, a label": ExchangeFilter(text="server", label="tone"),
         "a common word, a rare label": ExchangeFilter(text="server", label="rare"),
@@ -219,17 +224,39 @@ async def ask(store: Store, times: int) -> list[Figure]:
     }
     figures = [await _timed(name, lambda f=f: store.exchanges.search(f), times) for name, f in filters.items()]  # type: ignore[misc]  # f is the filter of its turn
     newest = (await store.exchanges.search(ExchangeFilter(), limit=1)).items[0].id
-    return [*figures, await _timed("others like this", lambda: store.exchanges.like(newest), times)]
+    return [
+        *figures,
+        await _timed("others like this", lambda: store.exchanges.like(newest), times),
+        await _timed("the page opens", lambda: _page(store), times),
+        await _timed("the page's answer: all", lambda: _answer(store, ExchangeFilter()), times),
+        await _timed("the page's answer: a common word", lambda: _answer(store, ExchangeFilter(text="server")), times),
+    ]
+
+
+async def _page(store: Store) -> list[str]:
+    """What ui/pages/review/page.py asks for before there is anything to see."""
+    people, models = await store.users.list(), await store.exchanges.models()
+    return [*(user.name for user in people), *models, *await store.reviews.labels()]
+
+
+async def _answer(store: Store, filter: ExchangeFilter) -> list[ExchangeRow]:
+    """All that a list of the page's takes: it is written down who asked, counted who has how much to do, and marked."""
+    await store.audit.add("person 7", "review.search", "", "bench")
+    await store.reviews.counts()
+    page = await store.exchanges.search(filter)
+    await store.reviews.marks(row.id for row in page.items)
+    return page.items
 
 
 async def _timed(question: str, ask: Callable[[], Awaitable[Any]], times: int) -> Figure:
-    took, found = [], 0
+    took, worked, found = [], [], 0
     for _ in range(times):
-        begun = time.perf_counter()
+        begun, working = time.perf_counter(), time.process_time()
         answer = await ask()
         took.append(time.perf_counter() - begun)
+        worked.append(time.process_time() - working)
         found = len(getattr(answer, "items", answer))
-    return Figure(question, found, statistics.median(took), max(took))
+    return Figure(question, found, statistics.median(took), max(took), statistics.median(worked))
 
 
 def main() -> None:
@@ -250,8 +277,11 @@ def main() -> None:
         store.open()
         figures = asyncio.run(ask(store, given.times))
         store.close()
-    lines = [f"| {one.question} | {one.rows} | {one.median_s:.3f} | {one.slowest_s:.3f} |" for one in figures]
-    table = "\n".join(["| question | rows | median s | slowest s |", "|---|---|---|---|", *lines])
+    lines = [
+        f"| {one.question} | {one.rows} | {one.median_s:.3f} | {one.slowest_s:.3f} | {one.processor_s:.3f} |"
+        for one in figures
+    ]
+    table = "\n".join(["| question | rows | median s | slowest s | processor s |", "|---|---|---|---|---|", *lines])
     save(began, table, {"rows": given.rows, "figures": [asdict(one) for one in figures]})
 
 

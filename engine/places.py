@@ -18,8 +18,8 @@ class Places:
         self.gate = Gate(Limits(1, 0, 1))  # the service sets its own
         self.let_in: Callable[[list[Ticket]], None] = lambda admitted: None  # told whenever anything has changed
 
-    async def enter(self, person: str | None) -> Ticket:
-        """Take a place, running if one is free, else waiting. Raises QueueFull or UserLimit."""
+    async def enter(self, person: str | None, request: str = "") -> Ticket:
+        """Take a place, running if one is free, else waiting; `request` is its id. Raises QueueFull or UserLimit."""
         return self.gate.enter(person, time.monotonic())
 
     def leave(self, ticket: Ticket) -> None:

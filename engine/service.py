@@ -28,10 +28,9 @@ from engine.recording import Recorder, Recording
 from engine.settings import Settings
 from engine.spare import SpareTime
 from engine.switching import Switching
-from engine.types import ChatRequest, Exchange, Progress, Status
+from engine.types import WARMING_UP, ChatRequest, Exchange, Progress, Status
 
 SAVE_EVERY_S = 1.0  # a running answer's text so far goes into its row this often
-WARMING_UP = "warming up"  # the last stage of loading
 ENDING_S = 10.0  # a stopping server waits no longer than this for a backend that does not let go of its streams
 RECENT = 10_000  # finished requests kept for the figures on the admin page
 
@@ -148,7 +147,7 @@ class ChatService:
         try:
             for request in requests:
                 self._check(request)
-                tickets.append(await self.places.enter(request.person))
+                tickets.append(await self.places.enter(request.person, request.id))
             await self.spare.give_way()
             backend = self.backend
             fit = [await fitted(request, backend, self.max_new_tokens) for request in requests]

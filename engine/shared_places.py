@@ -43,6 +43,7 @@ class Paper(Protocol):
 class SharedTicket(Ticket):
     id: str = ""
     process: str = ""
+    request: str = ""  # its id; a program's own, so two processes may have the same at once
 
 
 class SharedPlaces(Places):
@@ -55,12 +56,12 @@ class SharedPlaces(Places):
         self._looking: asyncio.Task[None] | None = None
         self._look_again = False
 
-    async def enter(self, person: str | None) -> Ticket:
-        ticket = SharedTicket(person, 0.0, id=new_id(), process=self._paper.process)
+    async def enter(self, person: str | None, request: str = "") -> Ticket:
+        ticket = SharedTicket(person, 0.0, id=new_id(), process=self._paper.process, request=request)
         self._own[ticket.id] = ticket
 
         def enter(gate: Gate, now: float) -> None:
-            gate.make = partial(SharedTicket, id=ticket.id, process=ticket.process)
+            gate.make = partial(SharedTicket, id=ticket.id, process=ticket.process, request=request)
             gate.enter(person, now)
 
         try:
@@ -115,6 +116,10 @@ class SharedPlaces(Places):
         running = Counter(_process(ticket) for ticket in self.gate.running)
         waiting = Counter(_process(ticket) for ticket in self.gate.order())
         return {process: (running[process], waiting[process]) for process in {*running, *waiting}}
+
+    def positions(self) -> dict[str, int]:
+        """Where requests stand among all that wait, by their ids; 0 is the next."""
+        return {one.request: place for place, one in enumerate(self.gate.order()) if isinstance(one, SharedTicket)}
 
     def changed(self) -> None:
         """Somebody has changed the text, or may have: look at it soon."""
@@ -247,8 +252,8 @@ def _read(text: str) -> dict[str, Any]:
 
 def _gate(read: dict[str, Any], limits: Limits, own_limits: dict[str, int]) -> Gate:
     def ticket(told: list[Any]) -> SharedTicket:
-        id, process, person, entered_at, admitted_at = told
-        return SharedTicket(person, entered_at, admitted_at, id=id, process=process)
+        id, process, person, entered_at, admitted_at, *request = told  # which an older version did not write
+        return SharedTicket(person, entered_at, admitted_at, id=id, process=process, request="".join(request))
 
     return Gate(
         limits,
@@ -262,7 +267,8 @@ def _gate(read: dict[str, Any], limits: Limits, own_limits: dict[str, int]) -> G
 
 def _write(gate: Gate, read: dict[str, Any]) -> str:
     def told(ticket: Ticket) -> list[Any]:
-        return [_id(ticket), _process(ticket), ticket.person, ticket.entered_at, ticket.admitted_at]
+        request = ticket.request if isinstance(ticket, SharedTicket) else ""
+        return [_id(ticket), _process(ticket), ticket.person, ticket.entered_at, ticket.admitted_at, request]
 
     running = sorted(map(told, gate.running), key=lambda one: float(one[4]))
     lines = {line: list(map(told, tickets)) for line, tickets in gate.lines.items()}

@@ -184,6 +184,7 @@ class Progress:
 
 
 Report = Callable[[Progress], None]
+WARMING_UP = "warming up"  # the last stage of loading, whose time is told apart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -123,10 +123,18 @@ class Exchanges:
         return await self._database.read(lambda session: [to_exchange(row) for row in session.exec(rows)])
 
     async def models(self) -> list[str]:
-        """The models of the newest exchanges, by name."""
-        newest = sa.select(col(ExchangeTable.model)).order_by(col(ExchangeTable.queued_at).desc()).limit(20_000)
-        rows = sa.select(newest.subquery().c.model).distinct()
-        return await self._database.search(lambda session: sorted(session.connection().execute(rows).scalars()))
+        """Every model that an exchange has, by name: there are few, and the index leads to the first of each."""
+        model = col(ExchangeTable.model)
+        first = sa.select(sa.func.min(model))
+
+        def work(session: Session) -> list[str]:
+            found, rows = list[str](), first
+            while (name := session.connection().execute(rows).scalar()) is not None:
+                found.append(name)
+                rows = first.where(model > name)
+            return sorted(found)
+
+        return await self._database.search(work)
 
     async def usage(self, since: datetime) -> dict[str, tuple[int, int]]:
         """By user id: how many requests, and how many completion tokens, were asked for since then.

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from sqlmodel import Session, col
 
 from engine.types import ExchangeFilter, Status
-from storage.filters import Conditions, common_marks, conditions
+from storage.filters import MARKS, Conditions, conditions, having, not_leading, within
 from storage.models import ExchangeTable, UserRow
 from storage.paging import before, before_number, decode, encode
 from storage.records import ExchangeRow
@@ -28,6 +28,7 @@ from storage.text_index import FINAL
 SHOWN = 200  # characters of prompt and answer in a list
 SORTED = 200  # hits that are put into the order of their time; more come in the order in which they were recorded
 FEW = 5000  # rows that are looked at one by one sooner than an index answers
+LONG_GONE = 50_000  # rows that came since
 
 _NUMBER = col(ExchangeTable.number)
 _PLACE = (_NUMBER, col(ExchangeTable.queued_at), col(ExchangeTable.id))
@@ -47,10 +48,10 @@ class Listing:
     session: Session
     filter: ExchangeFilter
     indexed: bool
-    _common: Set[str] = field(init=False)  # marks that many exchanges have
+    _passed_over: Set[str] = field(init=False)  # fields whose index must not lead
 
     def __post_init__(self) -> None:
-        self._common = common_marks(self.session, self.filter, FEW)
+        self._passed_over = not_leading(self.session, self.filter, FEW)
 
     def piece(self, limit: int, cursor: str | None) -> Piece:
         """The numbers of the next `limit` rows. Raises ValueError for a cursor that is not one."""
@@ -60,7 +61,8 @@ class Listing:
             found = self._found(limit + 1, cursor)
             return self._walk(limit, cursor) if found is None else _cut(found, limit)
         if (few := self._few()) is not None:
-            return self._walk(limit, cursor, [_NUMBER.in_(few), *self._conditions(), *self._texts()])
+            which = [_NUMBER.in_(few), *self._conditions(), *self._texts()]
+            return self._walk(limit, cursor, which) if few else Piece([], None)
         most = max(SORTED, limit)
         found = self._found(most + 1)
         if found is not None and len(found) <= most:
@@ -69,7 +71,7 @@ class Listing:
 
     def _walk(self, limit: int, cursor: str | None, which: Conditions | None = None) -> Piece:
         texts = self._texts()
-        asked = which if which is not None else [*self._conditions(), *texts]
+        asked = which if which is not None else [*self._conditions(), *self._within(), *texts]
         meant: sa.Select[*tuple[Any, ...]] = sa.select(*_PLACE).where(
             *asked, *before(ExchangeTable.queued_at, ExchangeTable.id, cursor)
         )
@@ -107,25 +109,37 @@ class Listing:
         return rows.order_by(rowid.desc()).limit(most)
 
     def _between(self) -> Conditions:
-        """The numbers that a time leaves, so that the index need not be read beyond them."""
-        if self.filter.since is None and self.filter.until is None:
-            return []
+        """The numbers that a time leaves, and whatever is long gone, so that the index need not be read beyond them."""
         asked = ExchangeFilter(since=self.filter.since, until=self.filter.until)
-        ends = sa.select(sa.func.min(_NUMBER), sa.func.max(_NUMBER)).where(*conditions(asked, self._dialect))
-        first, last = self.session.connection().execute(ends).one()
-        return [_INDEX.c.rowid >= (first or 0), _INDEX.c.rowid <= (last or 0)]
+        times = conditions(asked, self._dialect)
+        leaving = [rows.where(*times) for rows in having(self.filter).values() if self._is_long_gone(rows)]
+        found = Conditions()
+        for rows in [*leaving, *([sa.select(_NUMBER).where(*times)] if times else [])]:
+            numbers = rows.subquery().c.number
+            first, last = self.session.connection().execute(sa.select(sa.func.min(numbers), sa.func.max(numbers))).one()
+            found += [_INDEX.c.rowid >= (first or 0), _INDEX.c.rowid <= (last or 0)]
+        return found
+
+    def _is_long_gone(self, rows: sa.Select[Any]) -> bool:
+        """Whether so much came after the newest of these that it is worth knowing all their numbers."""
+        newest = rows.order_by(col(ExchangeTable.queued_at).desc(), col(ExchangeTable.id).desc()).limit(1)
+        (last,) = self._scalars(sa.select(sa.func.max(_NUMBER)))
+        return max([0, *self._scalars(newest)]) < (last or 0) - LONG_GONE
 
     def _few(self) -> Sequence[int] | None:
-        """The numbers of what all but the text and the common marks leaves, if those are few."""
-        unmarked = replace(self.filter, **dict.fromkeys(self._common))  # type: ignore[arg-type]  # marks may be None
-        others = conditions(unmarked, self._dialect)
+        """The numbers of what all but the text and the marks that are looked up leaves, if those are few."""
+        unmarked = replace(self.filter, **dict.fromkeys(self._passed_over & {*MARKS}))  # type: ignore[arg-type]  # marks may be None
+        others = conditions(unmarked, self._dialect, self._passed_over)
         if not others:
             return None
-        numbers = self._scalars(sa.select(_NUMBER).where(*others).limit(FEW + 1))
+        numbers = self._scalars(sa.select(_NUMBER).where(*others, *self._within()).limit(FEW + 1))
         return numbers if len(numbers) <= FEW else None
 
     def _conditions(self) -> Conditions:
-        return conditions(self.filter, self._dialect, self._common)
+        return conditions(self.filter, self._dialect, self._passed_over)
+
+    def _within(self) -> Conditions:
+        return within(self.filter, self._passed_over) if self._dialect == "sqlite" else []
 
     def _texts(self) -> Conditions:
         return in_rows(self.filter.text, sqlite=self._dialect == "sqlite")

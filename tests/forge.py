@@ -68,10 +68,11 @@ class Forge:
 
 
 class Forged:
-    """A server that was forked; its keeper tells first its number and at the end its exit code."""
+    """A server that was forked; its keeper tells its own number, then the server's, and at the end the exit code."""
 
     def __init__(self, keeper: socket.socket) -> None:
         self._keeper = keeper
+        self._session = self._told()
         self.pid = self._told()
         self.returncode: int | None = None
 
@@ -95,6 +96,15 @@ class Forged:
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+    def left(self) -> list[int]:
+        """The processes of its session that there are yet, but for the keeper, which is about to go."""
+        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if self._began(pid)]
+
+    def _began(self, pid: int) -> bool:
+        with suppress(ProcessLookupError):
+            return pid != self._session and os.getsid(pid) == self._session
+        return False
 
     def _told(self) -> int:
         said = self._keeper.recv(32)
@@ -141,6 +151,7 @@ def take(orders: socket.socket) -> tuple[list[str], dict[str, str], int, socket.
 def keep(tests: socket.socket, output: int) -> None:
     """Fork the server, and return in it. Here, in its keeper, wait for its end; where the tests end first, end it."""
     os.setsid()
+    tests.send(str(os.getpid()).encode())
     server = os.fork()
     if server == 0:
         tests.close()

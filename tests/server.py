@@ -3,7 +3,7 @@
     with running_server(max_concurrent_requests=1) as server:
         httpx.get(server.url + "/livez")
 
-Leaving the block sends SIGTERM and asserts that the process ends with 0.
+Leaving the block sends SIGTERM and asserts that the process ends with 0 and leaves no other behind.
 """
 
 import atexit
@@ -30,7 +30,7 @@ from storage.records import UserRole
 from tests.databases import PASSWORD as PASSWORD
 from tests.databases import SECRET, new_database
 from tests.databases import key_of as key_of
-from tests.forge import Forge, Process
+from tests.forge import Forge, Forged, Process
 
 ROOT = Path(__file__).parent.parent
 API_KEY = "sk-qdesk-fixed-key-of-the-tests"  # the operator's
@@ -131,6 +131,8 @@ def _started(
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
             assert process.wait(STOPS_WITHIN_S) == 0, server.output()
+        if process.returncode == 0 and isinstance(process, Forged):
+            assert process.left() == [], "processes that the server has begun outlive it"
     finally:
         if process.poll() is None:
             process.kill()

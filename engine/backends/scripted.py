@@ -27,10 +27,11 @@ from engine.types import (
     opening,
 )
 
+SLOWLY = "read slowly"
 DEMO = {
     "fail before": "",
     "fail midway": "This answer breaks off",
-    "read slowly": "I have read it all.",
+    SLOWLY: "I have read it all.",
     "stand still": "",
     "long": " ".join(f"word{i}" for i in range(2000)),
 }
@@ -107,14 +108,19 @@ class ScriptedBackend:
             self.looks.pop(request.id, None)
 
     async def _read(self, request: ChatRequest, tokens: int) -> None:
-        """The prompt is there at once, unless it asks to be read slowly: a token every `pause_s`."""
+        """The prompt is there at once, unless it asks to be read slowly: a token every `pause_s`.
+
+        Those two words are in the cache then.
+        """
         slot = min(set(range(len(self.looks) + 1)) - {look.slot for look in self.looks.values()})
-        self.looks[request.id] = StreamLook(tokens, tokens, 0, slot)
-        for read in range(tokens if request.prompt.startswith("read slowly") else 0):
-            self.looks[request.id] = StreamLook(tokens, read, 0, slot)
+        slowly = request.prompt.startswith(SLOWLY)
+        cached = len(_words(SLOWLY)) if slowly else 0
+        self.looks[request.id] = StreamLook(tokens, tokens, cached, slot)
+        for read in range(cached, tokens if slowly else 0):
+            self.looks[request.id] = StreamLook(tokens, read, cached, slot)
             await asyncio.sleep(self.pause_s)
             await self._going.wait()
-        self.looks[request.id] = StreamLook(tokens, tokens, 0, slot)
+        self.looks[request.id] = StreamLook(tokens, tokens, cached, slot)
         if request.prompt.startswith("stand still"):
             await asyncio.Event().wait()
 

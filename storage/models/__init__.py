@@ -7,7 +7,9 @@ and a new sampling value needs no migration.
 """
 
 from storage.models.base import Base as Base
+from storage.models.base import PlainText as PlainText
 from storage.models.base import plain as plain
+from storage.models.exchanges import CUT_OFF as CUT_OFF
 from storage.models.exchanges import LONG_WAIT as LONG_WAIT
 from storage.models.exchanges import ConversationRow as ConversationRow
 from storage.models.exchanges import ExchangeTable as ExchangeTable

@@ -11,6 +11,9 @@ LONG_WAIT = {  # by kind of database; queries must say it in the very same words
     "sqlite": "julianday(coalesce(started_at, finished_at)) - julianday(queued_at) >= 10 / 86400.0",
     "postgresql": "coalesce(started_at, finished_at) - queued_at >= interval '10 seconds'",
 }
+CUT_OFF = (  # the same; coalesce keeps SQLite from gathering and sorting all of a status
+    "(coalesce(status, '') NOT IN ('queued', 'running', 'done') OR coalesce(finish_reason, '') = 'length')"
+)
 
 
 class ConversationRow(Base, table=True):
@@ -36,17 +39,20 @@ class ExchangeTable(Base, table=True):
     """`number` is a real integer key because the search index refers to rows by it, and VACUUM renumbers others.
 
     `ix_exchanges_log` holds all that lists are filtered by, so that rows with their long texts are read only to be
-    shown.
+    shown. Those of `source` and `model` are for the rare ones among them: storage/filters.py.
     """
 
     __tablename__ = "exchanges"
     __table_args__ = (
         sa.Index("ix_exchanges_log", "queued_at", "id", "person", "source", "status", "finish_reason", "model"),
         sa.Index("ix_exchanges_long_wait", "queued_at", "id", **where(LONG_WAIT)),
+        sa.Index("ix_exchanges_cut_off", "queued_at", "id", **where(dict.fromkeys(LONG_WAIT, CUT_OFF))),
         sa.Index("ix_exchanges_rerun", "parent_id", **where(dict.fromkeys(LONG_WAIT, "source = 'review'"))),
         sa.Index(None, "person", "queued_at", "id"),
         sa.Index(None, "conversation_id", "queued_at", "id"),
         sa.Index(None, "status", "queued_at", "id"),
+        sa.Index(None, "source", "queued_at", "id"),
+        sa.Index(None, "model", "queued_at", "id"),
         {"sqlite_autoincrement": True},
     )
     number: int | None = Field(default=None, primary_key=True)

@@ -87,6 +87,7 @@ def test_how_far_a_prompt_is_read_is_seen(office: RunningServer, visit: Visit) -
     ask(ada, "read slowly " + "word " * 600)
     expect(row(admin, "ada")).to_contain_text(re.compile(r"reading the prompt, \d+% of \d+ tokens"))
     expect(row(admin, "ada").locator("td").nth(7)).to_have_text("1")  # slot
+    expect(row(admin, "ada").locator("td").nth(8)).to_have_text("2")  # tokens that were in the cache
     cancel(admin, "ada")
     expect(admin.get_by_text("Nothing is running or waiting.")).to_be_visible()
 

@@ -63,11 +63,13 @@ def test_a_drain_says_when_nothing_is_left(office: RunningServer, visit: Visit) 
 
 
 def test_a_stall_turns_the_header_red_and_readiness_to_no(office: RunningServer, visit: Visit) -> None:
-    admin, ada = visit(office, "/admin"), visit(office, name="ada")
+    admin, history, ada = visit(office, "/admin"), visit(office, "/admin/history"), visit(office, name="ada")
     ask(ada, "stand still")
     expect(admin.locator(".state.bad")).to_contain_text(
         "Requests run, and nothing has come from the engine", timeout=90_000
     )
+    requests = history.locator(".timeline-chart").filter(has_text="Requests")
+    expect(requests.locator(".keys")).to_contain_text("running 1")  # drawn since the page was opened
     ready = httpx.get(office.url + "/readyz")
     assert (ready.status_code, ready.json()["status"]) == (503, "stalled")
     assert "nothing has come from the engine" in ready.json()["reason"]

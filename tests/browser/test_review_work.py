@@ -73,6 +73,12 @@ def test_a_days_log_is_finished_with_the_keyboard_alone(server: RunningServer, v
             page.keyboard.type("Fill in form 7.")
             page.keyboard.press("Control+Enter")
             expect(page.locator(".work-correction")).to_contain_text("Fill in form 7.")
+        if n == 1:
+            first = page.get_by_label("Assigned to").locator("option").nth(1).inner_text()
+            page.keyboard.press("a")
+            page.keyboard.press("ArrowDown")
+            expect(page.locator("#row-e1")).to_contain_text(first.removeprefix("Assigned to: "))
+            page.keyboard.press("Escape")
         page.keyboard.press("d")
         expect(page.locator(f"#row-e{n} .inbox-tick")).to_be_visible()
     assert [target for actor, target, _ in audit(server, "review.done")] == [f"e{n}" for n in reversed(range(LOGGED))]

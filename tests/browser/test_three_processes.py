@@ -192,6 +192,8 @@ def test_administrators_see_and_cancel_what_another_process_answers(house: House
     page.goto(f"{house.url}/admin")
     with asking(next(server for server in house.servers if server is not serving(house, page.content())), "ada") as its:
         expect(row(page, "ada")).to_contain_text("answering, in another process")
+        for number in (4, 5):  # tokens so far, and a second
+            expect(row(page, "ada").locator("td").nth(number)).to_have_text(re.compile(r"^[1-9][\d,.]*$"))
         button(page, "Prompt: ada").click()
         expect(page.get_by_role("dialog", name="Prompt of ada")).to_contain_text("long")
         button(page, "Close").click()

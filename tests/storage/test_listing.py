@@ -25,6 +25,7 @@ def exchanges(person: str) -> list[Exchange]:
             person=person if number % 7 == 0 else None,
             status=Status.FAILED if number % 11 == 0 else Status.DONE,
             queued_at=NOON + timedelta(minutes=number),
+            model="older" if number < 120 else "newer",
         )
         for number in range(300)
     ]
@@ -53,7 +54,9 @@ async def test_both_ways_find_the_same_on_every_page(
         ExchangeFilter(text=text, status=Status.FAILED, since=middle),
         ExchangeFilter(text=text, until=middle),
         ExchangeFilter(text=text, since=middle + timedelta(days=9)),
+        ExchangeFilter(text=text, model="older", source="page", since=NOON + timedelta(minutes=60)),
     ]
+    monkeypatch.setattr(storage.listing, "LONG_GONE", 100)
     for filter in filters:
         monkeypatch.setattr(storage.listing, "FEW", 10**6)
         walked = await everything(sqlite_store, replace(filter, until=filter.until or _LATE), 7)
@@ -92,8 +95,8 @@ async def test_whole_exchanges_are_read_piece_by_piece(sqlite_store: Store, file
     ("filter", "index"),
     [
         (ExchangeFilter(), "COVERING INDEX ix_exchanges_log"),
-        (ExchangeFilter(cut_off=True), "COVERING INDEX ix_exchanges_log"),
-        (ExchangeFilter(model="another"), "COVERING INDEX ix_exchanges_log"),
+        (ExchangeFilter(cut_off=True), "INDEX ix_exchanges_cut_off"),
+        (ExchangeFilter(model="another", source="api"), "COVERING INDEX ix_exchanges_log"),  # which many have
         (ExchangeFilter(long_wait=True), "INDEX ix_exchanges_long_wait"),
         (ExchangeFilter(rating=-1), "COVERING INDEX ix_exchanges_log"),  # which many have
         (ExchangeFilter(label="tone", rating=1), "COVERING INDEX ix_exchanges_log"),
@@ -109,22 +112,54 @@ def test_lists_are_answered_by_the_index_that_is_meant(
     """And none of them sorts: the newest rows come first by themselves."""
     monkeypatch.setattr(storage.listing, "FEW", -1)
     monkeypatch.setattr(storage.listing, "SORTED", -1)
+    found = plans(file, filter)
+    meant = [plan for plan in found if index in plan]
+    assert meant, found
+    assert "TEMP B-TREE" not in meant[0], found
+
+
+RAREST = {"person": 43, "status": 28, "model": 3, "source": 0}  # how many of the 300 have it
+
+
+@pytest.mark.parametrize("without", [(), ("source",), ("source", "model"), ("source", "model", "status")])
+@pytest.mark.parametrize("text", ["", "weather"])
+async def test_the_rarest_of_the_filters_leads(
+    sqlite_store: Store, file: object, without: tuple[str, ...], text: str
+) -> None:
+    """So a text beside a source that nobody used is looked for nowhere."""
+    ada = await a_person(sqlite_store)
+    made = [replace(one, model="another") if at % 100 == 0 else one for at, one in enumerate(exchanges(ada.id))]
+    fill(f"sqlite:///{file}", made)
+    asked = {"person": ada.id, "status": Status.FAILED, "model": "another", "source": "import"}
+    left = {name: value for name, value in asked.items() if name not in without}
+    filter = ExchangeFilter(**left, text=text)  # type: ignore[arg-type]  # by name
+    rarest, way = min(left, key=RAREST.__getitem__), plans(file, filter)[len(left)]  # once each has been counted
+    assert f"INDEX ix_exchanges_{rarest}_queued_at_id ({rarest}=?" in way
+    expected = [
+        one.prompt
+        for one in reversed(made)
+        if all(getattr(one, name) == value for name, value in left.items())
+        and text in (one.prompt + one.answer).lower()
+    ]
+    assert await everything(sqlite_store, filter, 7) == expected
+
+
+def plans(file: object, filter: ExchangeFilter) -> list[str]:
+    """How SQLite goes about each statement by which the first fifty are found."""
     engine = sa.create_engine(f"sqlite:///{file}", poolclass=sa.NullPool)
-    plans: list[str] = []
+    found: list[str] = []
 
     @sa.event.listens_for(engine, "before_cursor_execute", retval=True)
     def explained(connection: sa.Connection, cursor: object, statement: str, values: object, *_: object) -> object:
         raw = connection.connection.driver_connection
         assert raw is not None
         rows = raw.execute(f"EXPLAIN QUERY PLAN {statement}", values).fetchall()
-        plans.append(" | ".join(str(row[3]) for row in rows))
+        found.append(" | ".join(str(row[3]) for row in rows))
         return statement, values
 
     with Session(engine) as session:
         storage.listing.Listing(session, filter, indexed=True).piece(50, None)
-    meant = [plan for plan in plans if index in plan]
-    assert meant, plans
-    assert "TEMP B-TREE" not in meant[0], plans
+    return found
 
 
 async def test_hits_come_by_their_time_whatever_order_they_were_recorded_in(sqlite_store: Store, file: object) -> None:

@@ -173,8 +173,11 @@ async def test_a_place_that_becomes_free_goes_to_whose_turn_it_is_wherever_they_
     for process in two:
         process.places.change(Limits(concurrent=1, waiting=10, per_person=5))
     running = await one.places.enter("ada")
-    mine = [await one.places.enter("ada") for _ in range(2)]
-    bobs = await other.places.enter("bob")
+    mine = [await one.places.enter("ada", f"request {n}") for n in range(2)]
+    bobs = await other.places.enter("bob", "bob's")
+    line = {"request 0": 0, "bob's": 1, "request 1": 2}
+    await one.until(lambda: one.places.positions() == line)
+    await other.until(lambda: other.places.positions() == line)
     one.places.leave(running)
     await other.until(lambda: mine[0].admitted_at is not None)
     one.places.leave(mine[0])

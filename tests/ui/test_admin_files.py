@@ -8,12 +8,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 
+from engine.spans import Span
 from engine.types import Message
 from storage import Store
 from tests.databases import PASSWORD, SECRET, in_a_thread, new_database
 from tests.server import RunningServer, bearer, form_token, key_of, running_server
+from tests.storage.making import an_exchange, fill
 from tests.ui.exchanges import exchange
 from ui.pages.admin.ranges import RANGES
 from ui.seal import Seal
@@ -46,6 +49,8 @@ async def furnish(folder: Path) -> None:
     await store.exchanges.record(
         exchange("rerun", "1", person=rita.id, source="review", conversation_id=None, messages=others)
     )
+    for minutes, tokens in ((30, 1000), (20, 234)):
+        await store.samples.add(Span(at=datetime.now(UTC) - timedelta(minutes=minutes), seconds=60, tokens=tokens))
     await store.options.set("banner", json.dumps({"text": "<b>今晚维护</b>", "level": "bad", "until": None}))
     await store.audit.add("chief", "banner.show", "", "=HYPERLINK(1)，维护")
     for number in range(1200):
@@ -62,9 +67,12 @@ def rows_of(answer: httpx.Response) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("range", RANGES)
 def test_the_charts_numbers_come_as_csv(server: RunningServer, range: str) -> None:
+    """Of the minutes that are stored, but for the live quarter of an hour."""
     with server.sign_in() as admin:
         rows = rows_of(admin.get("/admin/history.csv", params={"range": range}))
     assert len(rows) == RANGES[range].length_s / RANGES[range].step_s
+    if RANGES[range].stored:
+        assert sum(int(row["tokens"] or 0) for row in rows) == 1234
 
 
 def test_the_audit_trail_comes_whole_and_as_filtered(server: RunningServer) -> None:
@@ -200,3 +208,17 @@ def test_another_sites_form_makes_no_account(server: RunningServer) -> None:
 
 def test_tokens_are_stored_as_seals_alone(server: RunningServer) -> None:
     assert all(len(str(row[0])) >= 40 for row in server.rows("select token_hash from invites"))
+
+
+def test_an_export_of_the_log_holds_a_piece_of_it_at_a_time(server: RunningServer) -> None:
+    """Forty megabytes go by, most of them after the first look at the server's memory."""
+    long = (Message("system", "x" * 20_000), Message("user", "hello"))
+    fill(f"sqlite:///{server.data_dir / 'qdesk.db'}", [an_exchange(messages=long) for _ in range(2000)])
+    memory = psutil.Process(server.process.pid).memory_info
+    with server.sign_in("rita") as rita, rita.stream("GET", "/review/export", params={"format": "jsonl"}) as answer:
+        lines = answer.iter_lines()
+        for _ in range(400):
+            next(lines)
+        early = memory().rss
+        assert sum(len(line) > 20_000 for line in lines) >= 1600
+        assert memory().rss - early < 20 << 20

@@ -22,9 +22,9 @@ main.main()
 """
 
 
-def stream(server: RunningServer, text: str, stack: ExitStack) -> tuple[str, httpx.Response]:
+def stream(server: RunningServer, text: str, stack: ExitStack, **sampling: object) -> tuple[str, httpx.Response]:
     """A streamed answer under way: its id, and the response."""
-    question = {"messages": [{"role": "user", "content": text}], "stream": True}
+    question = {"messages": [{"role": "user", "content": text}], "stream": True, **sampling}
     answer = stack.enter_context(httpx.stream("POST", server.url + CHAT, json=question, headers=bearer(), timeout=60))
     return answer.headers["x-request-id"], answer
 

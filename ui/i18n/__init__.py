@@ -3,7 +3,7 @@
     say = language("zh")            say("New chat") -> "新对话"        say("{n} tokens", n=3) -> "3 个 token"
 
 The English text is its own key. The Chinese ones are in ui/i18n/zh/*.po, one file an area; a test fails on a text
-without a translation and on a translation that nothing uses. Babel reads the files and writes numbers and durations.
+without a translation and on a translation that nothing uses. Babel reads the files and writes numbers, times and spans.
 """
 
 from datetime import UTC, datetime

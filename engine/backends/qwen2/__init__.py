@@ -5,6 +5,7 @@ Knows the settings and puts the parts together; torch and the rest are imported 
 
 import asyncio
 import gc
+import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -149,11 +150,14 @@ class Qwen2Backend:
 
 
 def _import_loading() -> "Callable[[ModelSource, Path | None, Settings, Report], Engine]":
-    gc.disable()  # what is imported stays, as in main.py
+    first = "engine.backends.qwen2.loading" not in sys.modules
+    if first:
+        gc.disable()  # what is imported stays, as in main.py
     try:
         lean_torch.import_torch()
         from engine.backends.qwen2.loading import load
     finally:
-        gc.freeze()
-        gc.enable()
+        if first:  # later there are pages, and what is frozen of them would never go
+            gc.freeze()
+            gc.enable()
     return load

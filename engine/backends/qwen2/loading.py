@@ -21,7 +21,7 @@ from engine.backends.qwen2.tokens import Tokens
 from engine.backends.qwen2.worker import Worker
 from engine.hardware import physical_cores
 from engine.settings import Settings
-from engine.types import Progress, Report
+from engine.types import WARMING_UP, Progress, Report
 
 SPARE_SLOTS = 6  # conversations that stay cached while every place is taken
 RESERVE = 1536 << 20  # bytes of a GPU's memory that the KV cache leaves at least
@@ -52,7 +52,7 @@ def load(source: ModelSource, whole: Path | None, settings: Settings, report: Re
     model = Qwen2.read(folder, device, unpack=unpack)
     tokens = Tokens(folder)
     cache = make_cache(model.shape, settings, device, model.dtype)
-    report(Progress("warming up"))
+    report(Progress(WARMING_UP))
     ends = frozenset({*model.shape.end_tokens, *tokens.ends})
     worker = Worker(graphed(model, cache), cache, tokens, ends, threads, settings.lookup_tokens)
     worker.start()

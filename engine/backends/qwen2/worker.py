@@ -120,6 +120,7 @@ class Worker:
             self._fail_all(NotReady(trouble, code="draining" if self._closing else "engine_failed"))
             if not self._closing:
                 self.broken.set_result(trouble)
+            del self._stepper  # they know each other, and the weights would stay until somebody looks for garbage
 
     def _collect(self) -> bool:
         """Take in what is new and let go of what is cancelled, waiting if there is nothing to do. False to end."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from nicegui import background_tasks
 
+from engine.shared_places import SharedPlaces
 from engine.types import Status
 from ui.components.data_table import Action, Row
 from ui.elsewhere import elsewhere, overrule
@@ -34,19 +35,27 @@ class RequestsElsewhere:
         self._rows = {row.id: row for row in await elsewhere(self.desk)}
 
     def _row(self, row: "ExchangeRow") -> Row:
-        say, waiting = self.say, row.status is Status.QUEUED
-        state = say("waiting, in another process") if waiting else say("answering, in another process")
-        only_that_process_knows = ("", "", "", "")
+        say, age_s = self.say, (datetime.now(UTC) - row.queued_at).total_seconds()
+        speed, only_that_process_knows = tokens_per_s(row, age_s), ("", "", "")
         cells = (
             self._person(row),
             say("page") if row.source == "page" else say("program"),
-            state,
-            duration(say, int((datetime.now(UTC) - row.queued_at).total_seconds())),
+            self._state(row),
+            duration(say, int(age_s)),
             say.number(row.completion_tokens) if row.completion_tokens else "",
+            say.number(speed, 1) if speed else "",
             *only_that_process_knows,
             (Action("open", say("Prompt")), Action("cancel", say("Cancel"), "danger")),
         )
-        return Row(row.id, cells, tone="soft" if waiting else "")
+        return Row(row.id, cells, tone="soft" if row.status is Status.QUEUED else "")
+
+    def _state(self, row: "ExchangeRow") -> str:
+        """Who has no place in the line any more was let in since the row was written."""
+        places = self.desk.service.places
+        position = places.positions().get(row.id) if isinstance(places, SharedPlaces) else None
+        if row.status is not Status.QUEUED or position is None:
+            return self.say("answering, in another process")
+        return self.say("waiting, place {n}, in another process", n=position + 1)
 
     def _person(self, row: "ExchangeRow") -> str:
         return row.user_name or self.say("fixed key")
@@ -68,3 +77,10 @@ class RequestsElsewhere:
     async def _cancel(self, row: "ExchangeRow", reason: str) -> None:
         if await self.admin.noted("request.cancel", row.id, f"{self._person(row)}: {reason}"):
             overrule(self.desk, row.id)
+
+
+def tokens_per_s(row: "ExchangeRow", age_s: float) -> float:
+    """Since the first token, as the row was last written; 0 before the second."""
+    if row.ttft_s is None or row.completion_tokens < 2 or age_s <= row.ttft_s:
+        return 0.0
+    return (row.completion_tokens - 1) / (age_s - row.ttft_s)

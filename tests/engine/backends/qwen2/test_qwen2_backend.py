@@ -1,8 +1,11 @@
 """The backend as the service sees it, on a tiny model: start, stream, limits, cancel, stop."""
 
 import asyncio
+import gc
 import subprocess
 import sys
+import threading
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
@@ -11,14 +14,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from engine.backends import KnowsCache, KnowsMemory, KnowsStreams
+from engine.backends import KnowsCache, KnowsMemory, KnowsStreams, create_backend
 from engine.backends.qwen2 import Qwen2Backend
-from engine.backends.qwen2.loading import RESERVE, SPARE_SLOTS, make_cache, room_for_cache
+from engine.backends.qwen2.loading import RESERVE, SPARE_SLOTS, Engine, make_cache, room_for_cache
 from engine.backends.qwen2.ready import WEIGHTS
 from engine.errors import ContextOverflow, EngineError, NotReady
-from engine.types import ChatRequest, Delta, Done, Event, Message, Sampling, Started
+from engine.service import ChatService
+from engine.types import ChatRequest, Delta, Done, Event, Message, Sampling, Started, Status
 from tests.engine.backends.qwen2.conftest import CPU, tiny_shape
-from tests.engine.backends.qwen2.tiny import tiny_settings
+from tests.engine.backends.qwen2.tiny import make_tiny, tiny_settings
+from tests.engine.kit import MemoryRecorder, ended, running, until
 
 LONG = Sampling(temperature=0, ignore_eos=True)
 
@@ -170,6 +175,44 @@ asyncio.run(main())
 """
     run = asyncio.to_thread(subprocess.run, [sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert (await run).stdout.splitlines()[-1] == "[]"
+
+
+async def test_another_folder_answers_who_waits_and_the_weights_before_it_are_gone(
+    tiny_folder: Path, models_dir: Path, tmp_path: Path
+) -> None:
+    other = make_tiny(tmp_path / "other-qwen2", seed=1)
+    settings = tiny_settings(tiny_folder, models_dir, models=str(other), max_concurrent_requests=1, drain_s=60)
+    recorder, before = MemoryRecorder(), set(threading.enumerate())
+    service = ChatService(settings, create_backend(settings), recorder)
+    await service.start()
+    assert_load_is_timed(service)
+    weights = weakref.ref(loaded(service).worker._model)
+    runs, waits = await service.submit(ask("hello")), await service.submit(ask("hello"))
+    await until(runs, running)
+    gc.disable()  # they must go by themselves, before others take as much memory
+    await service.switching.begin(str(other))
+    gc.enable()
+    for job in (runs, waits):
+        assert (await ended(job)).status is Status.DONE
+    assert [recorder.last(job).model for job in (runs, waits)] == ["tiny-qwen2", "other-qwen2"]
+    assert runs.text != waits.text
+    assert weights() is None
+    assert_load_is_timed(service)
+    await service.stop()
+    assert "generation" not in [thread.name for thread in set(threading.enumerate()) - before]
+
+
+def loaded(service: ChatService) -> Engine:
+    assert isinstance(service.backend, Qwen2Backend)
+    assert service.backend._engine
+    return service.backend._engine
+
+
+def assert_load_is_timed(service: ChatService) -> None:
+    """As the page of the model shows it: the whole, and of that the warming up."""
+    assert service.load_s
+    assert service.warm_up_s
+    assert 0 < service.warm_up_s < service.load_s
 
 
 async def test_it_tells_where_a_stream_lies_and_how_full_the_cache_is(backend: Qwen2Backend) -> None:
