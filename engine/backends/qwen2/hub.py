@@ -63,10 +63,10 @@ class File:
 def cached(name: str, models_dir: Path, report: Report) -> Path | None:
     """Return the folder of a model that is in the cache as a whole, without asking the hub; else None."""
     try:
-        folder = snapshot_download(  # the operator names the model, and each file is checked by its digest  # nosec B615
+        kept = snapshot_download(  # the operator names the model, and each file is checked by its digest  # nosec B615
             name, local_files_only=True, allow_patterns=WANTED, ignore_patterns=["*/*"]
         )
-        found = Path(folder)
+        found = Path(kept)
     except LocalEntryNotFoundError:
         return None
     except HFValidationError as error:
