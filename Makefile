@@ -8,13 +8,14 @@ BROWSERS ?= 2
 MINUTES ?= 30
 BIN := $(VENV)/bin
 
-.PHONY: help run test check clients lint format model screenshots bench soak docs clean
+.PHONY: help run test check clients lint audit format model screenshots bench soak docs clean
 
 help:
 	@echo "make run          set up, get a model and serve on http://127.0.0.1:8080"
 	@echo "make test         set up and run every test"
 	@echo "make check        formatting, lint, types, import directions, then every test"
 	@echo "make clients      install clients of other houses into the user's cache, and test the API with them"
+	@echo "make audit        ask PyPI which pinned packages have known faults (needs the network)"
 	@echo "make format       format the code and mend what lint can mend"
 	@echo "make model        get the model now instead of at the first start"
 	@echo "make screenshots  take docs/screenshots again (needs Chromium)"
@@ -43,6 +44,11 @@ lint: $(VENV)/.development
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml main.py engine storage ui
+
+audit: $(VENV)/.development
+	$(BIN)/python -m pip install --constraint constraints.txt --editable ".[audit]"
+	$(BIN)/pip-audit --requirement constraints.txt --no-deps --disable-pip
 
 format: $(VENV)/.development
 	$(BIN)/ruff format .

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from engine.settings import Settings
 
-SECRET_FILE = "session.secret"
+SECRET_FILE = "session.secret"  # a file's name  # nosec B105
 SECRET_BYTES = 32
 
 

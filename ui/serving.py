@@ -142,7 +142,7 @@ class Life:
 
 def base_url(settings: Settings) -> str:
     """Where a browser on this machine, or by the public address, finds the server."""
-    host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host
+    host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host  # nosec B104
     return settings.public_url.rstrip("/") or f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
 
 

@@ -39,7 +39,10 @@ class Backend(Protocol):
         """Load. `report` may be called from any thread. Raises EngineError with a sentence that says what to do."""
 
     def count_tokens(self, messages: Sequence[Message]) -> int:
-        """Tokens of the prompt as the model will read it. Safe from any thread; blocks for milliseconds."""
+        """Tokens of the prompt as the model will read it; about as many where they are more than twice the context.
+
+        Safe from any thread; blocks for milliseconds.
+        """
 
     def stream(self, request: ChatRequest) -> AsyncGenerator[Event, None]:
         """Started, Deltas, then exactly one Done; raises EngineError on failure. Closing the generator cancels."""

@@ -22,7 +22,8 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from storage.records import UserRole
-from tests.server import ROOT, RunningServer, bearer, form_token, key_of, running_server
+from tests.databases import SECRET as SESSION_SECRET
+from tests.server import API_KEY, PASSWORD, ROOT, RunningServer, bearer, form_token, key_of, running_server
 from ui.access import HOLDERS, OPEN, PEOPLE, ROUTES, Right, Rule, page_right, rule_of, without_rule
 
 Ids = dict[str, str]  # by what they are of, as QUERIES names them
@@ -43,6 +44,19 @@ QUERIES = {  # what it takes to be shown what Ada wrote
     "GET /review/export": "format=jsonl",
     "GET /admin/people/export": "person={user}",
     "GET /review": "open={exchange}",
+}
+SECRETS = {  # the operator's, by the setting
+    "oidc_client_secret": "what the provider asks of this server",
+    "ldap_bind_password": "what the directory asks of it",
+    "openai_api_key": "sk-of-the-other-engine",
+}
+OPERATORS = (*SECRETS.values(), SESSION_SECRET, API_KEY, PASSWORD)
+PROVIDER_AND_DIRECTORY = {  # neither is there, and nobody here needs one
+    "oidc_issuer": "http://127.0.0.1:9",
+    "oidc_client_id": "qdesk",
+    "ldap_url": "ldap://127.0.0.1:9",
+    "ldap_base": "dc=example,dc=org",
+    "ldap_bind_dn": "cn=reader,dc=example,dc=org",
 }
 SHOWN = {  # where it is shown in the answer itself, and to whom: so it would be seen, were it shown to others
     "GET /conversations/export": {"ada"},
@@ -82,7 +96,8 @@ def test_rights_grow_with_the_role() -> None:
 def office() -> Iterator[RunningServer]:
     """Ada has a conversation, and her program has asked; Dora is disabled, and has a session and a key from before."""
     accounts: dict[str, UserRole] = {**ROLES, "dora": "admin"}
-    with running_server(accounts=accounts, max_requests_per_user=200, api_rate_limit="") as server:
+    settings = {**SECRETS, **PROVIDER_AND_DIRECTORY, "max_requests_per_user": 200, "api_rate_limit": ""}
+    with running_server(accounts=accounts, **settings) as server:
         with httpx.Client(base_url=server.url, timeout=60) as program:
             asked = {"messages": [{"role": "user", "content": SECRET}]}
             assert program.post("/v1/chat/completions", json=asked, headers=bearer(key_of("ada"))).status_code == 200
@@ -140,6 +155,7 @@ def test_a_session_opens_what_its_role_may_and_nothing_else(
     with httpx.Client(base_url=office.url, timeout=60) as client:
         for person, role in ROLES.items():
             answer = client.request(method, path, headers={"Cookie": f"qdesk_session={cookies[person]}"})
+            assert not operators_secrets(answer.text)
             if person in SHOWN.get(name, ()):
                 assert SECRET in answer.text
             elif person != "ada" and (rule.right is Right.USE or role not in HOLDERS[rule.right]):
@@ -168,6 +184,7 @@ def test_a_key_opens_what_its_role_may_and_nothing_else(
     with httpx.Client(base_url=office.url, timeout=60) as client:
         for person, role in ROLES.items():
             answer = client.request(method, path, headers=bearer(key_of(person)))
+            assert not operators_secrets(answer.text)
             assert (answer.status_code in (401, 403)) == (role not in HOLDERS[rule.right])
             if person != "chief":
                 assert SECRET not in answer.text
@@ -177,6 +194,20 @@ def test_a_key_opens_what_its_role_may_and_nothing_else(
             for origin in ({}, {"Origin": office.url}):
                 answer = client.request(method, path, headers={"Cookie": f"qdesk_session={cookies['chief']}", **origin})
                 assert answer.status_code == 401
+
+
+def test_the_operators_secrets_are_on_no_open_page_and_in_no_line_of_the_log(
+    office: RunningServer, cookies: dict[str, str]
+) -> None:
+    """The tests above look for them in everything else that a session or a key opens."""
+    for name in (name for name, rule in ROUTES.items() if rule == OPEN and name.startswith("GET")):
+        assert not operators_secrets(httpx.get(office.url + address(name)).text), name
+    assert "POST /v1/chat/completions 200" in office.output()
+    assert not operators_secrets(office.output())
+
+
+def operators_secrets(text: str) -> list[str]:
+    return [secret for secret in OPERATORS if secret in text]
 
 
 FOREIGN = ["https://elsewhere.example", "null", "", "http://127.0.0.1:1", "http://localhost.elsewhere.example", "x"]

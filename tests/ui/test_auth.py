@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from argon2 import Parameters, PasswordHasher, extract_parameters
 from pydantic import SecretStr
 
 from engine.settings import Settings
@@ -18,7 +19,7 @@ from ui.auth import IDLE, Auth, Caller, Visitor
 from ui.bus import Bus
 from ui.setup import LASTS_S
 from ui.sign_in.door import SignInFailed
-from ui.tries import TRIES_HERE, TooManyTries, Tries
+from ui.tries import LEAVING_ADDRESS, TRIES_ADDRESS, TRIES_HERE, TooManyTries, Tries
 
 
 @pytest.fixture
@@ -119,6 +120,21 @@ async def test_strangers_elsewhere_lock_nobody_out_of_where_they_sign_in(auth: A
     with pytest.raises(TooManyTries) as wait:
         await sign_in(auth, "ada", "10.0.1.1")
     assert 60 < wait.value.wait_s <= 3600
+
+
+def test_an_address_has_its_own_limit_whatever_names_it_tries() -> None:
+    tries = Tries(Bus())
+    for number in range(TRIES_ADDRESS.amount):
+        tries.begin(f"name {number}", "10.0.0.1")
+        tries.failed(f"name {number}", "10.0.0.1")
+    for _ in range(LEAVING_ADDRESS.amount):
+        tries.leave("10.0.0.2")
+    for one_more in (lambda: tries.begin("another", "10.0.0.1"), lambda: tries.leave("10.0.0.2")):
+        with pytest.raises(TooManyTries) as wait:
+            one_more()
+        assert 60 < wait.value.wait_s <= 300
+    tries.begin("another", "10.0.0.2")
+    tries.leave("10.0.0.1")
 
 
 def test_who_tries_on_waits_longer_and_longer() -> None:
@@ -228,9 +244,25 @@ async def test_a_new_password_ends_the_other_sessions(auth: Auth, ada: User) -> 
         await visit(auth)
 
 
-async def test_an_unknown_name_costs_a_hash_too(auth: Auth, ada: User) -> None:
-    """Not a timing: the same work is done, so there is nothing to time."""
-    assert not await auth.passwords.verify(None, "nobody's password")
+async def test_an_unknown_name_costs_what_a_known_one_does(
+    auth: Auth, ada: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted, not timed: every refusal verifies one hash, made as those that are stored."""
+    verified, verify = list[Parameters](), PasswordHasher.verify
+
+    def counted(hasher: PasswordHasher, stored: str, password: str) -> bool:
+        verified.append(extract_parameters(stored))
+        return verify(hasher, stored, password)
+
+    monkeypatch.setattr(PasswordHasher, "verify", counted)
+    dora = await auth.store.users.create("Dora", await auth.passwords.hash(PASSWORD), "staff")
+    assert dora is not None
+    await auth.store.users.set_disabled(dora.id, True)
+    for name, password in (("nobody", PASSWORD), ("ada", "not the password"), ("dora", PASSWORD)):
+        with pytest.raises(SignInFailed):
+            await auth.door.by_password(name, password, "127.0.0.1")
+    unknown, wrong, disabled = verified
+    assert unknown == wrong == disabled
 
 
 async def test_who_watches_a_key_is_told_once_when_it_is_revoked(auth: Auth, ada: User) -> None:

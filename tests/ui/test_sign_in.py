@@ -187,6 +187,8 @@ def test_setup_says_what_is_wrong_with_a_name_or_password() -> None:
     with running_server(admin_password="") as server, browser(server) as visitor:
         link = re.search(r"/setup\?token=(\S+)", server.output())
         assert link
+        for path in ("/", "/login", "/setup", "/setup?token=guess", "/livez", "/readyz", "/health", "/metrics"):
+            assert link[1] not in visitor.get(path, follow_redirects=True).text, "only the console tells it"
         fields = {"token": link[1], "name": "first", "password": PASSWORD, "again": PASSWORD}
         for change, sentence in (
             ({"name": " "}, "choose a name"),

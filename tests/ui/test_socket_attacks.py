@@ -5,12 +5,12 @@ browser sends, a page that is still open when its account has lost the right to 
 import asyncio
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
 import httpx
 import pytest
-from websockets.asyncio.client import connect
+from websockets.asyncio.client import ClientConnection, connect
 
 from storage.records import UserRole
 from tests.server import PASSWORD, RunningServer, bearer, eventually, key_of, running_server
@@ -18,26 +18,40 @@ from tests.ui.test_signing_out import packets_until_silence
 from tests.ui.test_sockets import handshake, heard, page_of, socket
 
 SECRET = "what Ada alone may read"
-TABLES = ("conversations", "exchanges", "feedback", "templates", "api_keys", "sessions", "notes", "users")
+TABLES = ("conversations", "exchanges", "feedback", "templates", "api_keys", "sessions", "notes", "labels", "users")
+NAMES = ("id", "conversation", "exchange", "key", "session", "regenerate", "name", "label", "note", "to", "mark")
+ABOUT = {"rating": 1, "on": True, "title": "taken", "folder": "taken", "text": "taken", "open": True, "nonce": "m"}
+ABOUT |= {"reason": "taken"}
 
 
 @pytest.fixture(scope="module")
 def office() -> Iterator[RunningServer]:
     accounts: dict[str, UserRole] = {"ada": "staff", "bob": "staff", "rita": "reviewer", "chief": "admin"}
-    with running_server(accounts=accounts) as server:
+    with running_server(accounts={**accounts, "dean": "admin"}, abandon_after_s=600) as server:
         yield server
+
+
+def elements(page: str) -> dict[str, Any]:
+    """What a page is built of, by number."""
+    found = re.search(r"parseElements\(String\.raw`(.*?)`\)", page, re.DOTALL)
+    assert found
+    built: dict[str, Any] = json.loads(re.sub(r"&(#\d+|\w+);", "?", found[1]))
+    return built
 
 
 def listeners(page: str) -> list[tuple[int, str, str]]:
     """Every event that a page takes: element, listener, and the event's name."""
-    elements = re.search(r"parseElements\(String\.raw`(.*?)`\)", page, re.DOTALL)
-    assert elements
-    found = json.loads(re.sub(r"&(#\d+|\w+);", "?", elements[1]))
     return [
         (int(id), event["listener_id"], event["type"])
-        for id, element in found.items()
+        for id, element in elements(page).items()
         for event in element.get("events") or []
     ]
+
+
+def packet_of(page: str, element: int, listener: str, *args: object) -> str:
+    """An event as a browser sends it that has this page open."""
+    told = {"client_id": client_id_of(page), "id": element, "listener_id": listener, "args": [*map(json.dumps, args)]}
+    return "42" + json.dumps(["event", told])
 
 
 def client_id_of(page: str) -> str:
@@ -47,76 +61,109 @@ def client_id_of(page: str) -> str:
 
 
 def rows_of(server: RunningServer, user_id: str) -> dict[str, list[Any]]:
-    """All that the database holds of one person, but for the times of their sessions."""
+    """All that the database holds of one person, but for the times of their sessions, and what others made of it."""
     known = {name for (name,) in server.rows("select name from sqlite_master where type = 'table'")}
     held: dict[str, list[Any]] = {}
     for table in known & set(TABLES):
         columns = [str(row[1]) for row in server.rows(f"pragma table_info({table})")]
-        owner = next((name for name in ("user_id", "person", "id") if name in columns), None)
+        owner = next((name for name in ("user_id", "person", "exchange_id", "id") if name in columns), None)
         kept = ", ".join(name for name in columns if "seen" not in name and "used" not in name)
+        whose = "(select id from exchanges where person = ?)" if owner == "exchange_id" else "(?)"
         if owner:
-            held[table] = server.rows(f"select {kept} from {table} where {owner} = ? order by 1", user_id)
+            held[table] = server.rows(f"select {kept} from {table} where {owner} in {whose} order by 1", user_id)
     return held
 
 
-async def ask(server: RunningServer, name: str, text: str) -> None:
-    """Ask on the chat page, as the composer does, and wait for the end."""
+async def ask(server: RunningServer, name: str, text: str, status: str = "done") -> None:
+    """Ask on the chat page, as the composer does, and wait until it has come to this."""
     with server.sign_in(name) as browser:
         page = browser.get("/").text
         element, listener, _ = next(one for one in listeners(page) if one[2] == "ask")
         async with socket(server, browser, client_id_of(page)) as connection:
             await packets_until_silence(connection, 1)
-            args = [json.dumps({"text": text, "nonce": "n", "conversation": ""})]
-            event = {"client_id": client_id_of(page), "id": element, "listener_id": listener, "args": args}
-            await connection.send("42" + json.dumps(["event", event]))
-            done = "select 1 from exchanges where prompt = ? and status = 'done'"
-            await asyncio.to_thread(eventually, lambda: bool(server.rows(done, text)))
+            await connection.send(packet_of(page, element, listener, {"text": text, "nonce": text, "conversation": ""}))
+            reached = "select 1 from exchanges where prompt = ? and status = ?"
+            await asyncio.to_thread(eventually, lambda: bool(server.rows(reached, text, status)))
+
+
+async def send_all(
+    server: RunningServer, browser: httpx.Client, path: str, ids: Iterable[str], only: Container[str] = (), **more: str
+) -> str:
+    """Send every event of this page, or `only` these, with each id under every name that a handler knows.
+
+    Returns what the page and its socket told.
+    """
+    page = (await asyncio.to_thread(browser.get, path)).text
+    async with socket(server, browser, client_id_of(page)) as connection:
+        await packets_until_silence(connection, 0.5)
+        for element, listener, event in listeners(page):
+            for id in ids if not only or event in only else ():
+                await connection.send(packet_of(page, element, listener, {**ABOUT, **dict.fromkeys(NAMES, id), **more}))
+        await handshake(connection, client_id_of(page))  # refused, since it was done; all before it has been heard
+        return page + "".join(await packets_until_silence(connection, 1.5))
 
 
 async def test_other_peoples_ids_do_nothing_on_ones_own_page(office: RunningServer) -> None:
-    """Every event of Bob's chat pages, with each of Ada's ids under every name that a handler knows.
+    """Every event of a colleague's and a reviewer's chat pages, with each id of Ada's: of an answer that runs, one that
+    is done, its rating, and the note and label that reviewers gave it. On the reviewers' page, what is not for them.
 
     The account page takes no ids: what its buttons mean is kept on the server, made from the person's own rows.
     """
     await ask(office, "ada", SECRET)
-    ((ada,),) = office.rows("select id from users where name = 'ada'")
-    ((conversation,),) = office.rows("select id from conversations where user_id = ?", ada)
-    ((exchange,),) = office.rows("select id from exchanges where prompt = ?", SECRET)
+    await ask(office, "ada", "stand still", "running")
+    ((ada,), (dean,)) = office.rows("select id from users where name in ('ada', 'dean') order by name")
+    ((exchange, conversation),) = office.rows("select id, conversation_id from exchanges where prompt = ?", SECRET)
+    ((running, second),) = office.rows("select id, conversation_id from exchanges where prompt = 'stand still'")
+    it, whose = "from exchanges where id = ?", "(exchange_id, at,"
+    office.change(
+        f"insert into feedback {whose} user_id, rating, reason, comment) select id, queued_at, person, 1, '', 'x' {it}",
+        exchange,
+    )
+    office.change(
+        f"insert into notes {whose} by, id, text) select id, queued_at, ?, 'a-note', 'between us' {it}", dean, exchange
+    )
+    office.change(f"insert into labels {whose} by, label) select id, queued_at, ?, 'taken' {it}", dean, exchange)
     (session,) = office.rows("select id from sessions where user_id = ?", ada)[0]
     (key,) = office.rows("select id from api_keys where user_id = ?", ada)[0]
     before = rows_of(office, ada)
-    assert before["conversations"]
-    assert before["api_keys"]
-    names = ("id", "conversation", "exchange", "key", "session", "regenerate", "name", "label", "note", "to", "mark")
-    about = {"rating": 1, "on": True, "title": "taken", "folder": "taken", "text": "taken", "open": True, "nonce": "m"}
-    with office.sign_in("bob") as bob:
-        for path in ("/", f"/c/{conversation}"):
-            page = bob.get(path).text
-            assert SECRET not in page
-            async with socket(office, bob, client_id_of(page)) as connection:
-                await packets_until_silence(connection, 1)
-                for element, listener, _ in listeners(page):
-                    for id in (conversation, exchange, session, key, ada):
-                        args = [json.dumps({**about, **dict.fromkeys(names, id)})]
-                        event = {"client_id": client_id_of(page), "id": element, "listener_id": listener, "args": args}
-                        await connection.send("42" + json.dumps(["event", event]))
-                await handshake(
-                    connection, client_id_of(page)
-                )  # refused, since it was done; all before it has been heard
-                assert SECRET not in "".join(await packets_until_silence(connection, 2))
-        for path in (f"/conversations/{conversation}/export", f"/conversations/{exchange}/export"):
-            assert bob.get(path).status_code == 404
-        assert SECRET not in bob.get("/conversations/export").text + bob.get("/account/export").text
+    assert all(before[table] for table in set(TABLES) - {"templates"})
+    ids = (conversation, second, exchange, running, "a-note", session, key, ada)
+    for name in ("bob", "rita"):
+        with office.sign_in(name) as attacker:
+            for path in ("/", f"/c/{second}"):
+                assert SECRET not in await send_all(office, attacker, path, ids)
+            if name == "rita":
+                for kind in ("exchange", "person"):
+                    await send_all(office, attacker, "/review", ids, ("hold", "release", "unnote"), kind=kind)
+            for path in (f"/conversations/{conversation}/export", f"/conversations/{exchange}/export"):
+                assert attacker.get(path).status_code == 404
+            assert SECRET not in attacker.get("/conversations/export").text + attacker.get("/account/export").text
     assert rows_of(office, ada) == before
+    assert office.rows("select * from holds") == []
+    with office.sign_in("dean") as dean_himself:  # whose events they are: the same ones do it here
+        await send_all(office, dean_himself, "/review", (exchange,), ("hold",), kind="exchange")
+    assert len(office.rows("select * from holds")) == 1
+    cancel = f"{office.url}/v1/requests/{running}/cancel"
+    assert (await asyncio.to_thread(httpx.post, cancel, headers=bearer(key_of("ada")))).status_code == 200
+    await asyncio.to_thread(eventually, lambda: office.status_of(running) in ("stopped", "cancelled"))
 
 
 async def test_a_page_is_deaf_and_dumb_when_its_account_has_lost_the_right_to_it(office: RunningServer) -> None:
-    """The chief looks at the people's page, and is made staff by an operator; the page is led away and ended."""
+    """The chief looks at the people's page, and is made staff by an operator; the page is led away and ended.
+
+    The account page is everybody's and stays; its form of templates for all is heard no more.
+    """
     with office.sign_in("chief") as chief:
-        page = chief.get("/admin/people").text
-        client_id = client_id_of(page)
-        async with socket(office, chief, client_id) as connection:
+        page, account = chief.get("/admin/people").text, chief.get("/account").text
+        async with (
+            socket(office, chief, client_id_of(page)) as connection,
+            socket(office, chief, client_id_of(account)) as other,
+        ):
             await heard(connection, "40")
+            await heard(other, "40")
+            await make_templates(other, account, "before")
+            made = "select name from templates where shared"
+            await asyncio.to_thread(eventually, lambda: office.rows(made) == [("before",)])
             office.change("update users set role = 'staff' where name = 'chief'")
             while (event := await heard(connection, "42"))[0] != "open":
                 pass
@@ -124,13 +171,29 @@ async def test_a_page_is_deaf_and_dumb_when_its_account_has_lost_the_right_to_it
             refused = "a socket spoke for a page that is not its own, or no longer"
             before = office.output().count(refused)
             for element, listener, _ in listeners(page):
-                told = {"client_id": client_id, "id": element, "listener_id": listener, "args": [json.dumps("ada")]}
-                await connection.send("42" + json.dumps(["event", told]))
+                await connection.send(packet_of(page, element, listener, "ada"))
             eventually(lambda: office.output().count(refused) == before + len(listeners(page)))
             assert "rita" not in "".join(await packets_until_silence(connection, 2))
+            await make_templates(other, account, "after")
+            own = "select name from templates where not shared order by name"
+            await asyncio.to_thread(eventually, lambda: office.rows(own) == [("after",), ("before",)])
+            await packets_until_silence(other, 1)
+            assert office.rows(made) == [("before",)]
         assert chief.get("/admin/people").status_code == 403
         assert chief.get("/account/export").status_code == 200
         assert chief.get("/metrics", headers=bearer(key_of("chief"))).status_code == 403
+
+
+async def make_templates(connection: ClientConnection, page: str, name: str) -> None:
+    """Fill in every form of templates on an account page, and send all of its forms."""
+    for id, element in elements(page).items():
+        if element.get("props", {}).get("label") in ("Name of the template", "Text"):
+            for event in element["events"]:
+                if event["type"].startswith("update:"):
+                    await connection.send(packet_of(page, int(id), event["listener_id"], name))
+    for id, listener, event in listeners(page):
+        if event.startswith("submit"):
+            await connection.send(packet_of(page, id, listener))
 
 
 async def test_what_no_browser_sends_costs_one_line_and_no_stack_trace(office: RunningServer) -> None:

@@ -3,10 +3,11 @@
 Unknown fields are ignored. Fields that are known but cannot be kept are here too, so that they are refused by name.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, WithJsonSchema
 from pydantic.config import JsonDict
+from pydantic_core import PydanticCustomError
 
 MAX_MESSAGES = 10_000
 MAX_CHOICES = 8
@@ -21,6 +22,24 @@ STOP: JsonDict = {
     "anyOf": [{**TEXT, "maxLength": 200}, {"type": "array", "items": {**TEXT, "maxLength": 200}, "maxItems": 8}],
 }
 PROMPT: JsonDict = {"anyOf": [TEXT, {"type": "array", "items": TEXT, "minItems": 1, "maxItems": MAX_CHOICES}]}
+
+
+class _First(FailFast):
+    """Of a million wrong items the first is told; no error is made of the others, which would take gigabytes."""
+
+    def __hash__(self) -> int:  # pydantic's own has none, which unions of types need
+        return hash(self.fail_fast)
+
+
+Item = TypeVar("Item")
+Listed = Annotated[list[Item], _First()]
+
+
+def _few(pairs: object) -> object:
+    """The same for pairs, which are counted before they are looked at."""
+    if isinstance(pairs, dict) and len(pairs) > MAX_METADATA:
+        raise PydanticCustomError("too_long", "Dictionary should have at most {most} items", {"most": MAX_METADATA})
+    return pairs
 
 
 class Body(BaseModel):
@@ -38,7 +57,7 @@ class OtherPart(Body):
 
 class ChatMessage(Body):
     role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[TextPart | OtherPart]
+    content: str | Listed[TextPart | OtherPart]
 
 
 class StreamOptions(Body):
@@ -73,7 +92,7 @@ class Drawing(Body):
     seed: int | None = Field(
         None, description="Choice 0 has this seed, choice 1 the next one, and so on.", json_schema_extra=INT64
     )
-    stop: Annotated[str | list[str], WithJsonSchema(STOP)] | None = None
+    stop: Annotated[str | Listed[str], WithJsonSchema(STOP)] | None = None
     ignore_eos: bool | None = None
     n: int | None = Field(None, ge=1, le=MAX_CHOICES, description="Each choice counts as one request.")
     user: Annotated[str, Field(max_length=200)] | None = Field(None, description="Whom you ask for; kept in the log.")
@@ -81,6 +100,7 @@ class Drawing(Body):
         Annotated[
             dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]],
             Field(max_length=MAX_METADATA),
+            BeforeValidator(_few),
         ]
         | None
     ) = Field(None, description="Kept with the exchange in the log.")
@@ -90,7 +110,7 @@ class Drawing(Body):
 class ChatBody(Drawing):
     """The body of POST /v1/chat/completions: OpenAI's, as far as this server can keep it."""
 
-    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES)]
+    messages: Annotated[Listed[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES)]
     max_completion_tokens: int | None = Field(
         None, description="The same as max_tokens, and goes before it.", json_schema_extra=ONE_OR_MORE
     )
@@ -103,14 +123,14 @@ class ChatBody(Drawing):
     functions: Any = Field(None, description="Not supported.")
     function_call: Any = Field(None, description="Not supported.")
     audio: Any = Field(None, description="Not supported.")
-    modalities: list[str] | None = Field(None, description="Only text.")
-    logit_bias: dict[str, float] | None = Field(None, description="Not supported.")
+    modalities: Listed[str] | None = Field(None, description="Only text.")
+    logit_bias: Any = Field(None, description="Not supported.")
 
 
 class CompletionBody(Drawing):
     """The body of POST /v1/completions: a text to be continued as it is, without a chat template."""
 
-    prompt: Annotated[str | list[str] | list[int] | list[list[int]], WithJsonSchema(PROMPT)]
+    prompt: Annotated[str | list[Any], WithJsonSchema(PROMPT)]
     max_tokens: int | None = Field(
         16, description="16 where it is left out, as at OpenAI.", json_schema_extra=ONE_OR_MORE
     )
@@ -120,7 +140,7 @@ class CompletionBody(Drawing):
     echo: bool | None = Field(False, description="Put the prompt before the text.")
     best_of: int | None = Field(None, description="Only the same as n.")
     suffix: str | None = Field(None, description="Not supported.")
-    logit_bias: dict[str, float] | None = Field(None, description="Not supported.")
+    logit_bias: Any = Field(None, description="Not supported.")
 
 
 class SimpleBody(Body):
@@ -139,14 +159,14 @@ class TokenizeBody(Body):
 
     model: str | None = None
     prompt: str | None = None
-    messages: Annotated[list[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES)] | None = None
+    messages: Annotated[Listed[ChatMessage], Field(min_length=1, max_length=MAX_MESSAGES)] | None = None
 
 
 class DetokenizeBody(Body):
     """The body of POST /v1/detokenize."""
 
     model: str | None = None
-    tokens: Annotated[list[int], Field(max_length=1_000_000)]
+    tokens: Annotated[Listed[int], Field(max_length=1_000_000)]
 
 
 BODIES = (ChatBody, CompletionBody, SimpleBody, TokenizeBody, DetokenizeBody)

@@ -18,6 +18,7 @@ from ui.api.errors import ApiError
 from ui.auth import Caller
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
+MAX_BRACKETS = 100_000  # that open a list or an object, those in texts included: each may become an object of 10 µs
 PENALTIES = ("repetition_penalty", "frequency_penalty", "presence_penalty")
 SAME_NAME = ("temperature", "top_p", "top_k", *PENALTIES, "seed", "ignore_eos")
 REFUSED = {  # unless empty, with what to do instead
@@ -48,6 +49,9 @@ def too_large() -> ApiError:
 
 
 def parse(body: bytes | str, shape: type[AnyBody]) -> AnyBody:
+    brackets = body.count("{") + body.count("[") if isinstance(body, str) else body.count(b"{") + body.count(b"[")
+    if brackets > MAX_BRACKETS:
+        raise ApiError(413, f"The body has {brackets} brackets, and may have {MAX_BRACKETS}.", code="request_too_large")
     try:
         return shape.model_validate_json(body)
     except ValidationError as invalid:

@@ -19,7 +19,8 @@ from ui.api.openai import check_running_model
 from ui.api.requests import messages_of, read
 from ui.desk import Desk
 
-AT_ONCE = 2  # a text of the largest size takes a second of one core
+LONGEST = 500_000  # characters; a text of so many takes up to a second of one core and 200 MB
+AT_ONCE = 2
 
 T = TypeVar("T")
 
@@ -64,4 +65,7 @@ def register(desk: Desk, calls: Calls) -> None:
 def _messages(body: TokenizeBody) -> tuple[Message, ...]:
     if (body.prompt is None) == (body.messages is None):
         raise InvalidRequest("Give prompt or messages.", param="prompt")
-    return (Message("text", body.prompt),) if body.prompt is not None else messages_of(body.messages or ())
+    asked = (Message("text", body.prompt),) if body.prompt is not None else messages_of(body.messages or ())
+    if (length := sum(len(message.content) for message in asked)) > LONGEST:
+        raise InvalidRequest(f"The text has {length} characters, and may have {LONGEST}; cut it first.", param="prompt")
+    return asked

@@ -11,7 +11,7 @@ import re
 from collections.abc import MutableMapping
 from html import escape, unescape
 from typing import Any
-from xml.etree.ElementTree import Element, SubElement, tostring
+from xml.etree.ElementTree import Element, SubElement, tostring  # made here, none is read  # nosec B405
 
 from latex2mathml.converter import Converter
 from markdown_it import MarkdownIt

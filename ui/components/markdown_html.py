@@ -14,6 +14,7 @@ from typing import Any
 import nh3
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_block import StateBlock, table
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
@@ -28,6 +29,7 @@ from ui.components import formulas
 LARGEST_BLOCK = 12_000  # characters; a larger block is shown as plain text, so that no text can hold up the server
 LARGEST_PARAGRAPH = 8_000  # the same for running text, whose emphasis and links cost more to find
 LARGEST_HIGHLIGHT = 20_000  # characters of a code block that are coloured
+MOST_EMPTY_CELLS = 200  # of one table: those that are not written, of which a short line may have hundreds
 
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
@@ -169,7 +171,24 @@ def _lexer(language: str) -> Lexer | None:
     return lexer
 
 
-# --- what GFM adds to running text ---
+# --- what GFM adds to running text, and a bound on its tables ---
+
+
+def _bounded_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """A table ends where its rows have left out MOST_EMPTY_CELLS."""
+    found = table(state, start, end, True)
+    if silent or not found:
+        return found
+    columns, left_out = _bars(state, start), 0
+    for row in range(start + 2, end):
+        left_out += max(0, columns - _bars(state, row))
+        if state.isEmpty(row) or left_out > MOST_EMPTY_CELLS:
+            return table(state, start, row, False)
+    return table(state, start, end, False)
+
+
+def _bars(state: StateBlock, line: int) -> int:
+    return state.src.count("|", state.bMarks[line], state.eMarks[line])
 
 
 def _extend(state: StateCore) -> None:
@@ -232,6 +251,7 @@ _formatter = HtmlFormatter(nowrap=True)
 parser = MarkdownIt("commonmark", {"html": False, "breaks": True}, renderer_cls=_Renderer)
 # Reference definitions may come after their use, so that nothing before them could ever be finished.
 parser.enable(["table", "strikethrough"]).disable("reference")
+parser.block.ruler.at("table", _bounded_table, {"alt": ["paragraph", "reference"]})
 parser.validateLink = lambda url: bool(_SAFE_LINK.match(url))  # type: ignore[method-assign]  # its documented hook
 parser.core.ruler.after("text_join", "extend", _extend)
 formulas.add_formulas(parser)

@@ -68,7 +68,7 @@ class Qwen2Backend:
         return load(source, whole, settings, report)
 
     def count_tokens(self, messages: Sequence[Message]) -> int:
-        return len(self._loaded().tokens.prompt(messages))
+        return self._loaded().tokens.prompt_length(messages, self.context_tokens)
 
     def tokenize(self, messages: Sequence[Message]) -> list[int]:
         return self._loaded().tokens.prompt(messages)

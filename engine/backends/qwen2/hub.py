@@ -63,7 +63,10 @@ class File:
 def cached(name: str, models_dir: Path, report: Report) -> Path | None:
     """Return the folder of a model that is in the cache as a whole, without asking the hub; else None."""
     try:
-        found = Path(snapshot_download(name, local_files_only=True, allow_patterns=WANTED, ignore_patterns=["*/*"]))
+        kept = snapshot_download(  # the operator names the model, and each file is checked by its digest  # nosec B615
+            name, local_files_only=True, allow_patterns=WANTED, ignore_patterns=["*/*"]
+        )
+        found = Path(kept)
     except LocalEntryNotFoundError:
         return None
     except HFValidationError as error:
@@ -85,7 +88,7 @@ def fetch(name: str, models_dir: Path, report: Report, answer_s: float = ANSWER_
         commit, files = _within(answer_s, lambda: _ask(name, answer_s))
         with saving_to(cache), alone(cache / ".locks" / _cache_name(name), report):
             found = _Download(name, commit, Verified(models_dir / "verified"), report).all(files)
-            hf_hub_download(name, "config.json")  # notes in the cache that this commit is the newest
+            hf_hub_download(name, "config.json")  # notes in the cache that this commit is the newest  # nosec B615
             return found
     except NotReady:
         raise

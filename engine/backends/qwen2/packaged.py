@@ -9,7 +9,7 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
+import subprocess  # for pip alone  # nosec B404
 import sys
 import zipfile
 from collections.abc import Callable
@@ -160,7 +160,7 @@ def _download(requirement: str, folder: Path, report: Callable[[float], None]) -
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir"]
     command += ["--no-input", "--disable-pip-version-check", "--progress-bar", "raw", "--resume-retries", "20"]
     said = []
-    with subprocess.Popen(
+    with subprocess.Popen(  # fixed arguments, no shell  # nosec B603
         [*command, "--dest", str(folder), requirement],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

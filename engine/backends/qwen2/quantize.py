@@ -106,15 +106,17 @@ def _load(source: ModelSource, report: Report) -> tuple["Qwen2ForCausalLM", Any]
     logging.disable_progress_bar()
     gguf: dict[str, Any] = {"gguf_file": source.gguf_file} if source.gguf_file else {}
     with quickly(report):
-        config = AutoConfig.from_pretrained(source.folder, trust_remote_code=False, **gguf)
+        # All of them read a folder, and no hub.
+        config = AutoConfig.from_pretrained(source.folder, trust_remote_code=False, **gguf)  # nosec B615
         if config.model_type != "qwen2":
             raise unusable(
                 f"{source.name} is of the architecture {config.model_type!r}; this engine runs qwen2 (Qwen2, Qwen2.5)."
             )
-        tokenizer = AutoTokenizer.from_pretrained(source.folder, trust_remote_code=False, **gguf)
+        tokenizer = AutoTokenizer.from_pretrained(source.folder, trust_remote_code=False, **gguf)  # nosec B615
         if gguf:
             gguf["quantization_config"] = GgufConfig(dequantize=True)
-        return Qwen2ForCausalLM.from_pretrained(source.folder, dtype=torch.bfloat16, **gguf), tokenizer
+        model = Qwen2ForCausalLM.from_pretrained(source.folder, dtype=torch.bfloat16, **gguf)  # nosec B615
+        return model, tokenizer
 
 
 def size_on_disk(model: "Qwen2ForCausalLM", method: str) -> int:

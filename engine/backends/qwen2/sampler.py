@@ -46,7 +46,8 @@ class Chooser:
         self.constraint = constraint
         self.told: tuple[float, list[tuple[int, float]]] | None = None  # logprob of the last token, and the likeliest
         seed = sampling.seed
-        self._random = random.Random() if seed is None else random.Random(seed % 2**64)
+        # No secret is drawn but the next token, and the same seed has to draw the same again.
+        self._random = random.Random(None if seed is None else seed % 2**64)  # nosec B311
         self._prompt_count = self._count = len(prompt)
         self._seen: Tensor | None = None
         self._for_answer = bool(sampling.frequency_penalty or sampling.presence_penalty)

@@ -131,7 +131,7 @@ def test_what_is_allowed_is_answered(program: httpx.Client, good: dict[str, obje
         b"\xff\xfe",
         b'{"messages": [{"role": "user", "content": "\\ud800"}]}',
         b'{"temperature": NaN, "messages": [{"role": "user", "content": "x"}]}',
-        b'{"x": ' + b"[" * 100_000,
+        b'{"x": ' + b"[" * 50_000,
         b"[" * 100_000 + b"]" * 100_000,
     ],
     ids=lambda body: repr(body[:30]),

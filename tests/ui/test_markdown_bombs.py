@@ -1,0 +1,83 @@
+"""Text that is made to cost much: what is rendered at all is rendered within a bounded time, whole and while it comes.
+
+Processor time is measured, which is the same on a busy machine. What takes seconds here holds up everybody's pages.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from tests.ui.test_markdown import Inspector
+from ui.components.markdown import MarkdownStream, render
+from ui.components.markdown_html import LARGEST_BLOCK, LARGEST_PARAGRAPH
+
+WITHIN_S = 1.5  # of a render; a look at what has come so far has a fifth
+PIECE = 400  # characters that come at once
+
+LINE = ["[", "![[", "*a ", "**a *b ", "`a``b", "_a __", "~~a", "[a](", "> ", "- ", "|", "a@", "https://a)", "$x_1^2$ "]
+LINES = ["- a\n", "> - a\n", "| a |\n", "[a\n", "\n- a\n\n  b\n", "`x` *y* **z** [a](http://b)\n", "$$\na\n", "- $$\n"]
+
+
+def filled(bomb: str, size: int) -> str:
+    """Just below `size` characters of it."""
+    return (bomb * size)[: size - 1]
+
+
+def whole(text: str) -> float:
+    began = time.process_time()
+    render(text)
+    return time.process_time() - began
+
+
+def look(text: str) -> float:
+    """The longest of all looks while the text comes in pieces."""
+    stream, longest = MarkdownStream(), 0.0
+    for at in range(0, len(text), PIECE):
+        stream.feed(text[at : at + PIECE])
+        began = time.process_time()
+        stream.take()
+        longest = max(longest, time.process_time() - began)
+    return longest
+
+
+def slow(texts: Mapping[str, str], cost: Callable[[str], float], within_s: float) -> dict[str, float]:
+    costs = {bomb: cost(text) for bomb, text in texts.items()}
+    return {bomb: took for bomb, took in costs.items() if took > within_s}
+
+
+def table(columns: int, rows: int) -> str:
+    """A table whose rows have one cell that is written, and all others empty."""
+    return "|a" * columns + "|\n" + "|-" * columns + "|\n" + "|a|\n" * rows + "\n"
+
+
+BOMBS = {
+    **{bomb: filled(bomb, LARGEST_PARAGRAPH) for bomb in LINE},
+    **{bomb: filled(bomb, LARGEST_BLOCK) for bomb in LINES},
+    "a wide table": table(500, 2400),
+    "many tables": table(200, 300) * 3,
+    "many small tables": table(15, 15) * 40,
+    "nested lists": "".join(f"{'  ' * depth}- a\n" for depth in range(100)),
+    "nested quotes": "".join(f"{'>' * depth} a\n" for depth in range(150)),
+}
+
+
+@pytest.mark.parametrize("bomb", LINE)
+def test_beyond_the_limit_it_is_shown_as_plain_text(bomb: str) -> None:
+    html = render(filled(bomb, 50_000))
+    assert html.startswith('<div class="plain-text">')
+    assert Inspector(html).troubles == []
+
+
+def test_below_the_limits_no_text_takes_long() -> None:
+    assert slow(BOMBS, whole, WITHIN_S) == {}
+
+
+def test_while_it_comes_no_look_takes_long() -> None:
+    costly = ("![[", "~~a", "- a\n", "[a\n", "$$\na\n", "a wide table", "many tables")
+    assert slow({bomb: BOMBS[bomb] for bomb in costly}, look, WITHIN_S / 5) == {}
+
+
+def test_a_table_of_empty_cells_ends() -> None:
+    assert render(table(50, 50)).count("<td>") == 4 * 50
+    assert render(table(2, 150)).count("<td>") == 150 * 2
