@@ -96,7 +96,7 @@ def test_rights_grow_with_the_role() -> None:
 def office() -> Iterator[RunningServer]:
     """Ada has a conversation, and her program has asked; Dora is disabled, and has a session and a key from before."""
     accounts: dict[str, UserRole] = {**ROLES, "dora": "admin"}
-    settings = {**SECRETS, **PROVIDER_AND_DIRECTORY, "max_requests_per_user": 200, "api_rate_limit": ""}
+    settings: dict[str, Any] = {**SECRETS, **PROVIDER_AND_DIRECTORY, "max_requests_per_user": 200, "api_rate_limit": ""}
     with running_server(accounts=accounts, **settings) as server:
         with httpx.Client(base_url=server.url, timeout=60) as program:
             asked = {"messages": [{"role": "user", "content": SECRET}]}

@@ -191,9 +191,9 @@ async def make_templates(connection: ClientConnection, page: str, name: str) -> 
             for event in element["events"]:
                 if event["type"].startswith("update:"):
                     await connection.send(packet_of(page, int(id), event["listener_id"], name))
-    for id, listener, event in listeners(page):
+    for form, listener, event in listeners(page):
         if event.startswith("submit"):
-            await connection.send(packet_of(page, id, listener))
+            await connection.send(packet_of(page, form, listener))
 
 
 async def test_what_no_browser_sends_costs_one_line_and_no_stack_trace(office: RunningServer) -> None:
