@@ -44,18 +44,20 @@ def test_what_was_looked_through_is_put_aside_until_there_is_much_more_of_it(
 ) -> None:
     monkeypatch.setattr(interpreter, "OLD_EVERY_S", 0.0)
     monkeypatch.setattr(interpreter, "LULL_S", 0.0 if lull else 1000.0)
+    monkeypatch.setattr(interpreter, "MORE", 1.04)  # there is much in the tests' own process
+    monkeypatch.setattr(interpreter, "MORE_IN_A_LULL", 1.01)
     seldom = SeldomAmongEverything()
     seldom("stop", {"generation": 2})
     aside = gc.get_freeze_count()
     assert aside > 0
     seldom("stop", {"generation": 1})
     assert gc.get_freeze_count() == aside
-    kept: list[list[object]] = [[] for _ in range(aside // 2)]
+    kept: list[list[object]] = [[] for _ in range(aside // 40)]
     seldom("stop", {"generation": 2})
     assert gc.get_freeze_count() >= aside + len(kept)
     seldom("stop", {"generation": 1})
     assert (gc.get_freeze_count() == 0) == lull  # the next look is among everything
-    kept += [[] for _ in range(2 * aside)]
+    kept += [[] for _ in range(aside // 20)]
     seldom("stop", {"generation": 2})
     seldom("stop", {"generation": 1})
     assert (gc.get_freeze_count() == 0) != lull  # a look among everything was the last one, where there was a lull
