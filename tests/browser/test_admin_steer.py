@@ -12,7 +12,7 @@ from tests.server import PASSWORD, RunningServer, bearer, key_of
 
 pytestmark = pytest.mark.browser
 
-TIME = r"\d+/\d+/\d+, \d+:\d\d\s[AP]M"  # as the short form of the language has it
+TIME = r"[A-Z][a-z]+ \d+, \d+, \d+:\d\d\s[AP]M"  # as the browser's language has it
 
 
 def asked(server: RunningServer, name: str = "eve") -> httpx.Response:

@@ -3,12 +3,16 @@
 Processor time is measured, which is the same on a busy machine. What takes seconds here holds up everybody's pages.
 """
 
+import re
 import time
 from collections.abc import Callable, Mapping
+from html import unescape
 
 import pytest
+from pygments.lexers import get_lexer_by_name
 
 from tests.ui.test_markdown import Inspector
+from ui.components.code_colours import LANGUAGES, LARGEST, coloured
 from ui.components.markdown import MarkdownStream, render
 from ui.components.markdown_html import LARGEST_BLOCK, LARGEST_PARAGRAPH
 
@@ -81,3 +85,26 @@ def test_while_it_comes_no_look_takes_long() -> None:
 def test_a_table_of_empty_cells_ends() -> None:
     assert render(table(50, 50)).count("<td>") == 4 * 50
     assert render(table(2, 150)).count("<td>") == 150 * 2
+
+
+# Each took from half a minute to hours before it had a bound; `easytrieve` is a language that nobody means.
+CODE = {"c": "\n", "csharp": "a\n", "make": "0x", "python": " \n", "tsx": "a.", "easytrieve": "\t"}
+
+
+@pytest.mark.parametrize(("language", "bomb"), CODE.items())
+def test_code_has_its_colours_within_a_bounded_time_and_is_whole(language: str, bomb: str) -> None:
+    code = filled(bomb, LARGEST - 1) + "\n"
+    began = time.process_time()
+    html = coloured(code, language)
+    assert time.process_time() - began < WITHIN_S
+    assert unescape(re.sub("<[^>]*>", "", html)) == code
+
+
+@pytest.mark.parametrize("name", ["py", "js", "c++", "bash", "yml", "ts", "rs"])
+def test_languages_are_known_by_their_usual_names(name: str) -> None:
+    assert "<span" in coloured("x = 'text'  # why", name)
+    assert coloured("x", "no such language") == "x"
+
+
+def test_every_language_is_named_as_pygments_names_it_first() -> None:
+    assert {get_lexer_by_name(name).aliases[0] for name in LANGUAGES} == LANGUAGES

@@ -7,7 +7,6 @@ whose address stands elsewhere, `[text][1]`, are shown as they are written, and 
 
 import re
 from collections.abc import Iterator, MutableMapping, Sequence
-from functools import lru_cache
 from html import escape
 from typing import Any
 
@@ -18,17 +17,12 @@ from markdown_it.rules_block import StateBlock, table
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
-from pygments import highlight
-from pygments.formatters.html import HtmlFormatter
-from pygments.lexer import Lexer
-from pygments.lexers import get_lexer_by_name
-from pygments.util import ClassNotFound
 
 from ui.components import formulas
+from ui.components.code_colours import coloured
 
 LARGEST_BLOCK = 12_000  # characters; a larger block is shown as plain text, so that no text can hold up the server
 LARGEST_PARAGRAPH = 8_000  # the same for running text, whose emphasis and links cost more to find
-LARGEST_HIGHLIGHT = 20_000  # characters of a code block that are coloured
 MOST_EMPTY_CELLS = 200  # of one table: those that are not written, of which a short line may have hundreds
 
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -157,18 +151,8 @@ def _cell(tag: str, token: Token) -> str:
 
 
 def _code(code: str, language: str) -> str:
-    lexer = _lexer(language) if language and len(code) <= LARGEST_HIGHLIGHT else None
-    inner = str(highlight(code, lexer, _formatter)) if lexer else escape(code)
+    inner = coloured(code, language)
     return f'<pre data-language="{escape(language)}" tabindex="0"><code>{inner}</code></pre>\n'
-
-
-@lru_cache(maxsize=64)
-def _lexer(language: str) -> Lexer | None:
-    try:
-        lexer: Lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
-    except ClassNotFound:
-        return None
-    return lexer
 
 
 # --- what GFM adds to running text, and a bound on its tables ---
@@ -247,7 +231,6 @@ def _trimmed(address: str) -> str:
     return address
 
 
-_formatter = HtmlFormatter(nowrap=True)
 parser = MarkdownIt("commonmark", {"html": False, "breaks": True}, renderer_cls=_Renderer)
 # Reference definitions may come after their use, so that nothing before them could ever be finished.
 parser.enable(["table", "strikethrough"]).disable("reference")
