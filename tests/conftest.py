@@ -5,12 +5,14 @@ what they find becomes an `@example`.
 """
 
 import os
+from collections.abc import Iterator
 from functools import cache
 
 import httpx
 import hypothesis
 import pytest
 from httpx._transports import default
+from loguru import logger
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
@@ -21,6 +23,15 @@ hypothesis.settings.register_profile("alike", derandomize="CHANCE" not in os.env
 hypothesis.settings.load_profile("alike")
 
 MODEL = "tests/engine/backends/qwen2/"
+
+
+@pytest.fixture
+def logged() -> Iterator[list[str]]:
+    """The texts of what is logged meanwhile."""
+    lines: list[str] = []
+    handler = logger.add(lambda message: lines.append(message.record["message"]), level="INFO")
+    yield lines
+    logger.remove(handler)
 
 
 class ByFile(LoadFileScheduling):

@@ -1,10 +1,6 @@
 """What the console shows while something long goes on."""
 
 import io
-from collections.abc import Iterator
-
-import pytest
-from loguru import logger
 
 from engine.progress import console
 from engine.types import Progress
@@ -13,14 +9,6 @@ from engine.types import Progress
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
-
-
-@pytest.fixture
-def log() -> Iterator[list[str]]:
-    lines: list[str] = []
-    handler = logger.add(lambda message: lines.append(message.record["message"]), level="INFO")
-    yield lines
-    logger.remove(handler)
 
 
 def test_a_terminal_gets_one_line_for_each_stage() -> None:
@@ -44,11 +32,11 @@ def test_a_stage_without_a_known_end_is_named() -> None:
     assert terminal.getvalue() == "\r\x1b[Kwaiting ..."
 
 
-def test_a_log_gets_a_line_each_tenth(log: list[str]) -> None:
+def test_a_log_gets_a_line_each_tenth(logged: list[str]) -> None:
     show = console(stream=io.StringIO())
     for done in range(101):
         show(Progress("downloading", done * 1000, 100_000, "bytes"))
-    assert log == [f"downloading: {percent} %" for percent in range(0, 101, 10)]
+    assert logged == [f"downloading: {percent} %" for percent in range(0, 101, 10)]
 
 
 def test_whoever_else_wants_to_know_is_told() -> None:

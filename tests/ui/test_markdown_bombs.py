@@ -87,7 +87,7 @@ def test_a_table_of_empty_cells_ends() -> None:
     assert render(table(2, 150)).count("<td>") == 150 * 2
 
 
-# Each took from half a minute to hours before it had a bound; `easytrieve` is a language that nobody means.
+# Without a bound their time grows with the square of their length or faster; nobody means `easytrieve`.
 CODE = {"c": "\n", "csharp": "a\n", "make": "0x", "python": " \n", "tsx": "a.", "easytrieve": "\t"}
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-from loguru import logger
 
 from engine.settings import Settings
 from storage import Store
@@ -29,15 +28,6 @@ from ui.console.commands import run
 def server() -> Iterator[RunningServer]:
     with running_server(accounts={"ada": "staff"}) as running:
         yield running
-
-
-@pytest.fixture
-def progress() -> Iterator[list[str]]:
-    """What is told meanwhile, where there is no terminal for a bar."""
-    lines: list[str] = []
-    handler = logger.add(lambda message: lines.append(message.record["message"]), level="INFO")
-    yield lines
-    logger.remove(handler)
 
 
 def command(data_dir: Path, *arguments: str | Path, **settings: object) -> int:
@@ -56,13 +46,13 @@ def ask(server: RunningServer, prompt: str) -> None:
 
 
 def test_a_backup_beside_the_server_holds_all_that_was_answered(
-    server: RunningServer, tmp_path: Path, progress: list[str]
+    server: RunningServer, tmp_path: Path, logged: list[str]
 ) -> None:
     for number in range(5):
         ask(server, f"question {number}")
     copy = tmp_path / "copy.db"
     assert command(server.data_dir, "backup", copy) == 0
-    assert progress[-1] == "copying: 100 %"
+    assert logged[-1] == "copying: 100 %"
     assert copy.stat().st_mode & 0o077 == 0
     with closing(sqlite3.connect(copy)) as database:
         found = database.execute("select count(*) from exchanges where prompt like 'question %' and status = 'done'")
@@ -127,13 +117,13 @@ def test_a_restore_that_is_killed_leaves_one_or_the_other(tmp_path: Path, monkey
     assert command(data, "restore", copy) == 0
 
 
-def test_restore_puts_the_copy_back_and_keeps_what_was_there(tmp_path: Path, progress: list[str]) -> None:
+def test_restore_puts_the_copy_back_and_keeps_what_was_there(tmp_path: Path, logged: list[str]) -> None:
     data, copy = tmp_path / "data", tmp_path / "copy.db"
     new_database(data / "qdesk.db", {"before": "admin"})
     assert command(data, "backup", copy) == 0
     add_accounts(data / "qdesk.db", {"after": "staff"})
     assert command(data, "restore", copy) == 0
-    assert progress[-1] == "copying back: 100 %"
+    assert logged[-1] == "copying back: 100 %"
 
     def names(file: Path) -> set[str]:
         with closing(sqlite3.connect(file)) as database:
@@ -194,11 +184,11 @@ def test_beside_the_server_nothing_at_work_is_taken_for_dead(
         assert server.status_of(id) == "running"
 
 
-def test_export_writes_every_exchange(server: RunningServer, tmp_path: Path, progress: list[str]) -> None:
+def test_export_writes_every_exchange(server: RunningServer, tmp_path: Path, logged: list[str]) -> None:
     ask(server, "导出我")
     file = tmp_path / "all.jsonl"
     assert command(server.data_dir, "export", file) == 0
-    assert progress[-1] == "exporting: 100 %"
+    assert logged[-1] == "exporting: 100 %"
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     assert len(lines) == server.rows("select count(*) from exchanges")[0][0]
     assert "导出我" in {line["prompt"] for line in lines}
