@@ -35,6 +35,7 @@ from ui.desk import Desk
 from ui.entry import Entry
 from ui.guard import Guard
 from ui.interpreter import settle
+from ui.kept_files import KeptFiles
 from ui.logs import log_in_one_place
 from ui.middleware import leave_out_what_entry_does
 from ui.page_ends import take_pages_apart
@@ -98,6 +99,7 @@ def main() -> None:
 def serve(desk: Desk) -> None:
     """Answer until a signal comes, or until the engine is broken for good: then end as a failure, with the reason."""
     guard_sockets(desk.auth)
+    app.add_middleware(KeptFiles)
     app.add_middleware(Guard, auth=desk.auth, settings=desk.settings)
     if desk.settings.otlp_endpoint:
         trace(desk)

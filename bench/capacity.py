@@ -1,7 +1,8 @@
 """How many engines a house needs: a day of its staff, played against the real gate and scheduler on a simulated clock.
 
 python -m bench.step                                    # measures the machine whose engines these are to be
-python -m bench.capacity --staff 10000 --engines 1,2,4,8
+python -m bench.capacity                                # a day of 10,000; minutes for each number of engines
+python -m bench.capacity --faster 20 --engines 2,3,4    # with engines twenty times as fast, which is a guess
 
 Steps take what `bench.step` measured; everything else about the engine (batching, prefill in pieces, who goes first) is
 the engine's own scheduler, and who waits is the product's own gate. No model runs. What people do is assumed and can be
@@ -197,6 +198,8 @@ class Day:
 def measured(path: Path, faster: float) -> Costs:
     """What steps take, from the figures that `bench.step` wrote, of the first number of threads."""
     figures = next(iter(json.loads(path.read_text("utf-8"))["figures"].values()))
+    if not isinstance(figures, dict):
+        sys.exit(f"{path} is of an older `bench.step`, without numbers of threads; run `python -m bench.step` anew.")
     decodes = {int(name.split()[0]): whole / faster for name, (_, *rest) in figures.items() for whole in rest}
     costs = Costs.of(PIECE, PIECE * figures["prefill of a token"][0] / faster, decodes[1])
     costs.decode_s |= decodes
@@ -235,7 +238,7 @@ def _part(ordered: list[float], part: float) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--staff", type=int, default=10_000)
-    parser.add_argument("--engines", default="1,2,4,8", help="how many, with commas between")
+    parser.add_argument("--engines", default="40,64", help="how many, with commas between")
     parser.add_argument("--slots", type=int, default=16, help="requests that run at once in one engine")
     parser.add_argument(
         "--waiting", type=int, default=200, help="requests that may wait; more are refused, and come again"

@@ -269,7 +269,7 @@ def main() -> None:
     chosen, began = options.parse_args(), datetime.now(UTC)
     settings: dict[str, Any] = {
         "max_concurrent_requests": max(chosen.streaming, WARM_PAGES) + 1,
-        "max_new_tokens": 4000,
+        "max_new_tokens": 4000 if chosen.streaming else 64,  # long enough to last, or short enough to wait for
     }
     if chosen.model:
         settings |= {"backend": "qwen2", "model": chosen.model}

@@ -58,3 +58,9 @@ def test_steps_take_what_was_measured_with_the_first_number_of_threads(tmp_path:
     costs = measured(tmp_path / "step.json", faster=2)
     assert (costs.decode_s[1], costs.decode_s[8]) == (0.05, 0.1)
     assert costs.row_s == pytest.approx((PIECE * 0.003 - 0.05) / PIECE)  # the weights' reading is in every step
+
+
+def test_figures_without_numbers_of_threads_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "step.json").write_text(json.dumps({"figures": {"1 sequences": [0.07, 0.1]}}))
+    with pytest.raises(SystemExit, match=r"run `python -m bench\.step` anew"):
+        measured(tmp_path / "step.json", faster=1)
