@@ -10,9 +10,11 @@ import shutil
 import ssl
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -21,20 +23,36 @@ from websockets.asyncio.client import connect
 
 from engine.settings import Settings
 from tests.nginx import SITE, answers, nginx, site_of
-from tests.server import API_KEY, ROOT, RunningServer, bearer, eventually, free_port, running_server
+from tests.server import (
+    API_KEY,
+    PASSWORD,
+    ROOT,
+    RunningServer,
+    bearer,
+    eventually,
+    free_port,
+    running_server,
+    sign_in,
+)
 
 DEPLOY = ROOT / "deploy"
 
 
 @pytest.fixture(scope="module")
 def behind_nginx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunningServer, str]]:
-    """A server, and its address at nginx with the site of deploy/ in front."""
+    """A server, and its address at nginx with the site of deploy/ in front, which comes from an address of its own."""
     folder, port = tmp_path_factory.mktemp("nginx"), free_port()
-    with (
-        running_server(public_url=f"https://127.0.0.1:{port}") as server,
-        nginx(folder, site_of(server, folder=folder, port=port), f"https://127.0.0.1:{port}/livez"),
-    ):
-        yield server, f"https://127.0.0.1:{port}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FORWARDED_ALLOW_IPS", compose()["services"]["qdesk"]["environment"]["FORWARDED_ALLOW_IPS"])
+        with running_server(public_url=f"https://127.0.0.1:{port}") as server:
+            site = site_of(server, folder=folder, port=port)
+            elsewhere = site.replace("proxy_http_version", "proxy_bind 127.0.0.3; proxy_http_version")
+            with nginx(folder, elsewhere, f"https://127.0.0.1:{port}/livez"):
+                yield server, f"https://127.0.0.1:{port}"
+
+
+def compose() -> dict[str, Any]:
+    return dict(yaml.safe_load((DEPLOY / "compose.yml").read_text(encoding="utf-8")))
 
 
 def test_a_streams_first_piece_comes_through_at_once(behind_nginx: tuple[RunningServer, str]) -> None:
@@ -78,6 +96,24 @@ def test_people_sign_in_with_a_cookie_for_https_alone(behind_nginx: tuple[Runnin
         assert signed_in.status_code == 303
         assert "secure" in signed_in.headers["set-cookie"].lower()
         assert browser.get("/").status_code == 200
+
+
+def test_tries_to_sign_in_are_counted_by_the_address_that_nginx_saw(behind_nginx: tuple[RunningServer, str]) -> None:
+    server, url = behind_nginx
+
+    def tries(address: str, password: str, *forged: str) -> list[int]:
+        """What somebody at this address is answered who says each time that they are elsewhere."""
+        at = httpx.HTTPTransport(verify=False, local_address=address)
+        with httpx.Client(base_url=url, transport=at, timeout=60) as browser:
+            statuses = []
+            for elsewhere in forged:
+                browser.headers["X-Forwarded-For"] = elsewhere
+                statuses.append(sign_in(browser, "admin", password).status_code)
+            return statuses
+
+    assert tries("127.0.0.4", "wrong", *(f"10.1.2.{number}" for number in range(6))) == [401] * 5 + [429]
+    assert tries("127.0.0.2", PASSWORD, "127.0.0.4") == [303], "a colleague is somebody else"
+    assert "sign-in refused for 'admin' from 127.0.0.4" in server.output()
 
 
 @contextmanager
@@ -200,13 +236,13 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
 
 
 def test_compose_has_all_that_a_house_needs_and_nginx_the_site_that_is_tested_here() -> None:
-    compose = yaml.safe_load((DEPLOY / "compose.yml").read_text(encoding="utf-8"))
-    services = compose["services"]
+    services = compose()["services"]
     assert set(services) == {"qdesk", "postgres", "nginx", "prometheus", "grafana", "vllm"}
     assert [name for name, service in services.items() if "profiles" in service] == ["vllm"]
     assert {name for service in services.values() for name in service.get("depends_on", ())} <= set(services)
     named = {volume.partition(":")[0] for service in services.values() for volume in service.get("volumes", ())}
-    assert {name for name in named if not name.startswith(".")} == set(compose["volumes"])
+    assert {name for name in named if not name.startswith(".")} == set(compose()["volumes"])
+    assert "ports" not in services["qdesk"], "it believes whoever reaches it who people are"
 
     program, _, rest = services["nginx"]["command"][-1].partition(" /etc/nginx/qdesk-site ")
     assert rest == "> /etc/nginx/conf.d/default.conf && exec nginx -g 'daemon off;'"
@@ -216,8 +252,8 @@ def test_compose_has_all_that_a_house_needs_and_nginx_the_site_that_is_tested_he
 
 
 def test_the_compose_file_mounts_what_there_is_and_names_settings_that_there_are() -> None:
-    compose = (DEPLOY / "compose.yml").read_text(encoding="utf-8")
-    mounted = set(re.findall(r"[\s\"]\./([\w.-]+)(?=:)", compose))
+    text = (DEPLOY / "compose.yml").read_text(encoding="utf-8")
+    mounted = set(re.findall(r"[\s\"]\./([\w.-]+)(?=:)", text))
     to_be_made = {"qdesk.key"}  # keys and certificates are the operator's
     assert [name for name in mounted - to_be_made if not (DEPLOY / name).exists()] == []
     known = {f"QDESK_{name.upper()}" for name in Settings.model_fields}
