@@ -147,9 +147,6 @@ def running_prometheus(folder: Path, *servers: RunningServer) -> Iterator[httpx.
             process.terminate()
 
 
-SELDOM = ("_rejected", "_failure", "_aborted", "_gpu")  # figures of what has not happened, or is not there, here
-
-
 def dashboard() -> list[str]:
     """What its panels ask Prometheus for."""
     panels = json.loads((DEPLOY / "grafana-dashboard.json").read_text(encoding="utf-8"))["panels"]
@@ -171,17 +168,21 @@ def test_prometheus_adds_up_several_processes_and_computes_all_rules_and_panels(
         return [rule["health"] for rule in prometheus.get("/rules").json()["data"]["groups"][0]["rules"]]
 
     one, _ = behind_nginx
-    hello, standing = (
-        {"messages": [{"role": "user", "content": text}], "stream": True} for text in ("hi", "stand still")
-    )
     with running_server() as other, running_prometheus(tmp_path, one, other) as prometheus:
-        url = other.url + "/v1/chat/completions"
-        assert httpx.post(url, json=hello, headers=bearer(), timeout=60).status_code == 200
-        with httpx.stream("POST", url, json=standing, headers=bearer()):
+
+        def asking(text: str, stream: bool = False) -> AbstractContextManager[httpx.Response]:
+            body = {"messages": [{"role": "user", "content": text}], "stream": stream}
+            url = other.url + "/v1/chat/completions"
+            return httpx.stream("POST", url, json=body, headers=bearer(), timeout=60)
+
+        for text, status in (("a story", 200), ("fail before", 500), ("word " * 5000, 400)):
+            with asking(text) as answer:
+                assert answer.status_code == status
+        with asking("stand still", stream=True):  # and leaves it in the end
             eventually(lambda: value("sum(up)") == "2")
             eventually(lambda: value("sum(qdesk_num_requests_running)") == "1")
             assert value("sum(qdesk_ready)") == "2"
-        panels = [figure for figure in dashboard() if value(figure) is None and not any(map(figure.count, SELDOM))]
+        panels = [figure for figure in dashboard() if value(figure) is None and "_gpu" not in figure]
         eventually(lambda: all(value(figure) is not None for figure in panels))  # two looks make a rate
         eventually(lambda: health() == ["ok"] * 4)
 
@@ -259,3 +260,15 @@ def test_the_compose_file_mounts_what_there_is_and_names_settings_that_there_are
     known = {f"QDESK_{name.upper()}" for name in Settings.model_fields}
     for name in ("compose.yml", "Dockerfile", "qdesk.service"):
         assert set(re.findall(r"\bQDESK_[A-Z_]+\b", (DEPLOY / name).read_text(encoding="utf-8"))) <= known
+
+
+def test_condas_environment_has_the_python_and_the_pip_of_the_other_ways() -> None:
+    text = (DEPLOY / "environment.yml").read_text(encoding="utf-8")
+    environment = yaml.safe_load(text)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    python, pip = environment["dependencies"]
+    assert python.replace("=", ">=") == f"python{project['requires-python']}"
+    assert pip in project["dependencies"]
+    assert f"conda activate {environment['name']}" in text
+    (install,) = re.findall(r"python (-m pip install .*)", text)
+    assert f"$(BIN)/python {install}\n" in (ROOT / "Makefile").read_text(encoding="utf-8")
