@@ -74,6 +74,7 @@ def account_with_a_folder(system: Path, volume: Path) -> Account | None:
     subprocess.run(adds.replace("useradd", f"useradd --prefix {system}"), shell=True, check=True)
     name, _, uid, gid, _, home, _ = (system / "etc" / "passwd").read_text().strip().split(":")
     assert name == user
+    assert re.search(rf"^{user}:.*:{gid}:", (system / "etc" / "group").read_text()), "its group has its name too"
     by_number = installs.replace(f"-o {user} -g {user}", f"-o {uid} -g {gid}").replace(f" {folder}", f" {volume}")
     subprocess.run(by_number, shell=True, check=True)
     return Account(int(uid), int(gid), system / home.lstrip("/"))
