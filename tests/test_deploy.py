@@ -10,9 +10,11 @@ import shutil
 import ssl
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -21,20 +23,36 @@ from websockets.asyncio.client import connect
 
 from engine.settings import Settings
 from tests.nginx import SITE, answers, nginx, site_of
-from tests.server import API_KEY, ROOT, RunningServer, bearer, eventually, free_port, running_server
+from tests.server import (
+    API_KEY,
+    PASSWORD,
+    ROOT,
+    RunningServer,
+    bearer,
+    eventually,
+    free_port,
+    running_server,
+    sign_in,
+)
 
 DEPLOY = ROOT / "deploy"
 
 
 @pytest.fixture(scope="module")
 def behind_nginx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunningServer, str]]:
-    """A server, and its address at nginx with the site of deploy/ in front."""
+    """A server, and its address at nginx with the site of deploy/ in front, which comes from an address of its own."""
     folder, port = tmp_path_factory.mktemp("nginx"), free_port()
-    with (
-        running_server(public_url=f"https://127.0.0.1:{port}") as server,
-        nginx(folder, site_of(server, folder=folder, port=port), f"https://127.0.0.1:{port}/livez"),
-    ):
-        yield server, f"https://127.0.0.1:{port}"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FORWARDED_ALLOW_IPS", compose()["services"]["qdesk"]["environment"]["FORWARDED_ALLOW_IPS"])
+        with running_server(public_url=f"https://127.0.0.1:{port}") as server:
+            site = site_of(server, folder=folder, port=port)
+            elsewhere = site.replace("proxy_http_version", "proxy_bind 127.0.0.3; proxy_http_version")
+            with nginx(folder, elsewhere, f"https://127.0.0.1:{port}/livez"):
+                yield server, f"https://127.0.0.1:{port}"
+
+
+def compose() -> dict[str, Any]:
+    return dict(yaml.safe_load((DEPLOY / "compose.yml").read_text(encoding="utf-8")))
 
 
 def test_a_streams_first_piece_comes_through_at_once(behind_nginx: tuple[RunningServer, str]) -> None:
@@ -80,6 +98,24 @@ def test_people_sign_in_with_a_cookie_for_https_alone(behind_nginx: tuple[Runnin
         assert browser.get("/").status_code == 200
 
 
+def test_tries_to_sign_in_are_counted_by_the_address_that_nginx_saw(behind_nginx: tuple[RunningServer, str]) -> None:
+    server, url = behind_nginx
+
+    def tries(address: str, password: str, *forged: str) -> list[int]:
+        """What somebody at this address is answered who says each time that they are elsewhere."""
+        at = httpx.HTTPTransport(verify=False, local_address=address)
+        with httpx.Client(base_url=url, transport=at, timeout=60) as browser:
+            statuses = []
+            for elsewhere in forged:
+                browser.headers["X-Forwarded-For"] = elsewhere
+                statuses.append(sign_in(browser, "admin", password).status_code)
+            return statuses
+
+    assert tries("127.0.0.4", "wrong", *(f"10.1.2.{number}" for number in range(6))) == [401] * 5 + [429]
+    assert tries("127.0.0.2", PASSWORD, "127.0.0.4") == [303], "a colleague is somebody else"
+    assert "sign-in refused for 'admin' from 127.0.0.4" in server.output()
+
+
 @contextmanager
 def running_prometheus(folder: Path, *servers: RunningServer) -> Iterator[httpx.Client]:
     """Debian's, with the configuration of deploy/ and these servers as its targets, but for how often it looks."""
@@ -111,9 +147,6 @@ def running_prometheus(folder: Path, *servers: RunningServer) -> Iterator[httpx.
             process.terminate()
 
 
-SELDOM = ("_rejected", "_failure", "_aborted", "_gpu")  # figures of what has not happened, or is not there, here
-
-
 def dashboard() -> list[str]:
     """What its panels ask Prometheus for."""
     panels = json.loads((DEPLOY / "grafana-dashboard.json").read_text(encoding="utf-8"))["panels"]
@@ -135,17 +168,21 @@ def test_prometheus_adds_up_several_processes_and_computes_all_rules_and_panels(
         return [rule["health"] for rule in prometheus.get("/rules").json()["data"]["groups"][0]["rules"]]
 
     one, _ = behind_nginx
-    hello, standing = (
-        {"messages": [{"role": "user", "content": text}], "stream": True} for text in ("hi", "stand still")
-    )
     with running_server() as other, running_prometheus(tmp_path, one, other) as prometheus:
-        url = other.url + "/v1/chat/completions"
-        assert httpx.post(url, json=hello, headers=bearer(), timeout=60).status_code == 200
-        with httpx.stream("POST", url, json=standing, headers=bearer()):
+
+        def asking(text: str, stream: bool = False) -> AbstractContextManager[httpx.Response]:
+            body = {"messages": [{"role": "user", "content": text}], "stream": stream}
+            url = other.url + "/v1/chat/completions"
+            return httpx.stream("POST", url, json=body, headers=bearer(), timeout=60)
+
+        for text, status in (("a story", 200), ("fail before", 500), ("word " * 5000, 400)):
+            with asking(text) as answer:
+                assert answer.status_code == status
+        with asking("stand still", stream=True):  # and leaves it in the end
             eventually(lambda: value("sum(up)") == "2")
             eventually(lambda: value("sum(qdesk_num_requests_running)") == "1")
             assert value("sum(qdesk_ready)") == "2"
-        panels = [figure for figure in dashboard() if value(figure) is None and not any(map(figure.count, SELDOM))]
+        panels = [figure for figure in dashboard() if value(figure) is None and "_gpu" not in figure]
         eventually(lambda: all(value(figure) is not None for figure in panels))  # two looks make a rate
         eventually(lambda: health() == ["ok"] * 4)
 
@@ -200,13 +237,13 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
 
 
 def test_compose_has_all_that_a_house_needs_and_nginx_the_site_that_is_tested_here() -> None:
-    compose = yaml.safe_load((DEPLOY / "compose.yml").read_text(encoding="utf-8"))
-    services = compose["services"]
+    services = compose()["services"]
     assert set(services) == {"qdesk", "postgres", "nginx", "prometheus", "grafana", "vllm"}
     assert [name for name, service in services.items() if "profiles" in service] == ["vllm"]
     assert {name for service in services.values() for name in service.get("depends_on", ())} <= set(services)
     named = {volume.partition(":")[0] for service in services.values() for volume in service.get("volumes", ())}
-    assert {name for name in named if not name.startswith(".")} == set(compose["volumes"])
+    assert {name for name in named if not name.startswith(".")} == set(compose()["volumes"])
+    assert "ports" not in services["qdesk"], "it believes whoever reaches it who people are"
 
     program, _, rest = services["nginx"]["command"][-1].partition(" /etc/nginx/qdesk-site ")
     assert rest == "> /etc/nginx/conf.d/default.conf && exec nginx -g 'daemon off;'"
@@ -216,10 +253,22 @@ def test_compose_has_all_that_a_house_needs_and_nginx_the_site_that_is_tested_he
 
 
 def test_the_compose_file_mounts_what_there_is_and_names_settings_that_there_are() -> None:
-    compose = (DEPLOY / "compose.yml").read_text(encoding="utf-8")
-    mounted = set(re.findall(r"[\s\"]\./([\w.-]+)(?=:)", compose))
+    text = (DEPLOY / "compose.yml").read_text(encoding="utf-8")
+    mounted = set(re.findall(r"[\s\"]\./([\w.-]+)(?=:)", text))
     to_be_made = {"qdesk.key"}  # keys and certificates are the operator's
     assert [name for name in mounted - to_be_made if not (DEPLOY / name).exists()] == []
     known = {f"QDESK_{name.upper()}" for name in Settings.model_fields}
     for name in ("compose.yml", "Dockerfile", "qdesk.service"):
         assert set(re.findall(r"\bQDESK_[A-Z_]+\b", (DEPLOY / name).read_text(encoding="utf-8"))) <= known
+
+
+def test_condas_environment_has_the_python_and_the_pip_of_the_other_ways() -> None:
+    text = (DEPLOY / "environment.yml").read_text(encoding="utf-8")
+    environment = yaml.safe_load(text)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    python, pip = environment["dependencies"]
+    assert python.replace("=", ">=") == f"python{project['requires-python']}"
+    assert pip in project["dependencies"]
+    assert f"conda activate {environment['name']}" in text
+    (install,) = re.findall(r"python (-m pip install .*)", text)
+    assert f"$(BIN)/python {install}\n" in (ROOT / "Makefile").read_text(encoding="utf-8")

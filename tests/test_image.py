@@ -1,10 +1,15 @@
-"""The Dockerfile's steps one by one, since no image is built here: what is copied suffices for what is run."""
+"""The Dockerfile's steps one by one, since no image is built here: what is copied suffices for what is run.
+
+Where root runs the tests, the image's account is made too, and the server runs as that one.
+"""
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
@@ -15,6 +20,20 @@ from tests.server import ROOT, STOPS_WITHIN_S, eventually, free_port
 STEPS = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
 INSTALLS = "python -m pip install --no-cache-dir --constraint constraints.txt --editable"
 PLANNED = "-m pip install --dry-run --no-deps --no-index --no-build-isolation"  # without fetching and changing anything
+# To read what is root's own, since Python and the tests' folder may be, for access(2) too; not to write there.
+READS = ("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search", "--securebits=+no_setuid_fixup")
+
+
+@dataclass(frozen=True)
+class Account:
+    uid: int
+    gid: int
+    home: Path
+
+    @property
+    def runs(self) -> list[str]:
+        """What stands before a command that is to run as this account."""
+        return ["setpriv", f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups", *READS]
 
 
 def of(instruction: str, steps: str = STEPS) -> list[str]:
@@ -39,6 +58,30 @@ def copy_into(image: Path, steps: str = STEPS) -> Path:
             else:
                 shutil.copy(source, image / target)
     return image
+
+
+def account_with_a_folder(system: Path, volume: Path) -> Account | None:
+    """Take the step that makes both, with `system` for / and `volume` for its folder; None where that may not be."""
+    if os.geteuid() != 0 or not all(map(shutil.which, ("useradd", "setpriv"))):
+        return None
+    if subprocess.run(["setpriv", *READS, "true"], stderr=subprocess.DEVNULL).returncode != 0:
+        return None
+    (system / "etc").mkdir(parents=True)
+    for name in ("passwd", "group", "shadow", "gshadow"):
+        (system / "etc" / name).touch()
+    (step,), (user,), (folder,) = [step for step in of("RUN") if "useradd" in step], of("USER"), of("VOLUME")
+    adds, installs = step.split(" && ")
+    subprocess.run(adds.replace("useradd", f"useradd --prefix {system}"), shell=True, check=True)
+    name, _, uid, gid, _, home, _ = (system / "etc" / "passwd").read_text().strip().split(":")
+    assert name == user
+    assert re.search(rf"^{user}:.*:{gid}:", (system / "etc" / "group").read_text()), "its group has its name too"
+    by_number = installs.replace(f"-o {user} -g {user}", f"-o {uid} -g {gid}").replace(f" {folder}", f" {volume}")
+    subprocess.run(by_number, shell=True, check=True)
+    return Account(int(uid), int(gid), system / home.lstrip("/"))
+
+
+def owned_by(account: Account, folder: Path) -> list[Path]:
+    return [path for path in (folder, *folder.rglob("*")) if path.stat().st_uid == account.uid]
 
 
 def test_packages_are_installed_as_the_makefile_does_from_what_was_copied_before(tmp_path: Path) -> None:
@@ -67,22 +110,29 @@ def test_what_is_copied_serves_with_the_images_settings_is_found_healthy_and_sto
         for name, _, value in (pair.partition("=") for pair in settings.split())
     }
     environment |= {"PATH": "/usr/bin:/bin", "QDESK_PORT": str(port), "QDESK_BACKEND": "scripted"}
+    account = account_with_a_folder(tmp_path / "system", volume)
+    runs = account.runs if account else []
+    environment |= {"HOME": str(account.home)} if account else {}
     (check,), (command,) = of("HEALTHCHECK"), of("CMD")
     looks = [argument.replace(":8080/", f":{port}/") for argument in program(check)]
     assert looks != program(check)
 
     def healthy() -> bool:
-        return subprocess.run(looks, stderr=subprocess.DEVNULL).returncode == 0
+        return subprocess.run([*runs, *looks], stderr=subprocess.DEVNULL).returncode == 0
 
     assert not healthy()
     with (tmp_path / "log").open("w") as log:
-        process = subprocess.Popen(program(command), cwd=image, env=environment, stdout=log, stderr=log)
+        process = subprocess.Popen([*runs, *program(command)], cwd=image, env=environment, stdout=log, stderr=log)
     try:
         eventually(lambda: answers(f"http://127.0.0.1:{port}/livez"))
         assert healthy()
         assert httpx.get(f"http://127.0.0.1:{port}/static/qdesk.svg").text == "<svg/>"
         assert httpx.get(f"http://127.0.0.1:{port}/login").status_code == 200
         assert (volume / "data" / "qdesk.db").exists()
+        if account:
+            assert (volume.stat().st_mode & 0o777, owned_by(account, volume)[:1]) == (0o700, [volume])
+            assert set(owned_by(account, volume)) == {volume, *volume.rglob("*")}
+            assert owned_by(account, image) == [], "its code is not its own to change"
         process.terminate()
         assert process.wait(STOPS_WITHIN_S) == 0
     finally:

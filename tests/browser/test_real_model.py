@@ -1,5 +1,6 @@
 """The main job end to end: a person chats with the packaged 4-bit Qwen2 in the browser, and a reviewer reads it."""
 
+import html
 import re
 from collections.abc import Iterator
 
@@ -59,6 +60,15 @@ def test_staff_ask_a_4_bit_qwen2_and_reviewers_read_what_it_said(qwen: RunningSe
     expect(review.locator(".work-rerun .answer-text")).to_be_visible(timeout=120_000)
     again = qwen.rows("select answer, sampling from exchanges where source = 'review'")
     assert again == [(row[1], row[7])], "chance draws the same with the same seed, which was logged"
+
+
+def test_administrators_read_what_the_engine_itself_tells(qwen: RunningServer) -> None:
+    with qwen.sign_in() as admin:
+        model, overview = (html.unescape(admin.get(path).text) for path in ("/admin/model", "/admin"))
+    assert re.search(r'"label":"Weights","value":"0\.[1-9]\d*","unit":"GiB","note":"4 bits, NF4"', model)
+    assert re.search(r'"label":"Loaded in","value":"[^"]+","unit":"","note":"of it [\d.]+ s to warm up"', model)
+    assert re.search(r'"label":"Slots","value":"\d+","unit":"of \d+"', overview)
+    assert re.search(r'"label":"KV cache","value":"[\d.]+","unit":"%","note":"of [\d,]+ tokens"', overview)
 
 
 def test_stop_frees_the_engine_and_keeps_what_is_there(qwen: RunningServer, visit: Visit) -> None:

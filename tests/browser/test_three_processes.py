@@ -52,6 +52,12 @@ class House:
         with self.engine.connect() as connection:
             return str(connection.execute(sa.text("select status from exchanges where id = :id"), {"id": id}).scalar())
 
+    def connections(self) -> int:
+        """How many the servers have to the database, with what listens there."""
+        others = "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+        with self.engine.connect() as connection:
+            return int(connection.execute(sa.text(others)).scalar_one())
+
     def process_of(self, id: str) -> RunningServer:
         """The server that answers this exchange."""
         asked = sa.text("select name from processes join exchanges on process = processes.id where exchanges.id = :id")
@@ -116,6 +122,7 @@ def test_a_persons_limit_is_kept_over_all_of_them(house: House) -> None:
         eventually(lambda: code_of(three, "ada") == "")
     told = [httpx.get(f"{server.url}/readyz").json() for server in house.servers]
     assert [one["status"] for one in told] == ["ready"] * 3
+    assert 3 <= house.connections() <= 3 * 9, "as docs/scaling.md says"
 
 
 def test_a_request_is_cancelled_by_whichever_process_is_asked(house: House) -> None:

@@ -1,17 +1,19 @@
 """The figures for Prometheus: every request counted once, however many end between two scrapes, and nobody named."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import httpx
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from engine.backends import Guesses
 from engine.backends.scripted import ScriptedBackend
+from engine.errors import AccessEnded, EndedByAdministrator, QueueFull, UserLimit
 from engine.job import Outcome
 from engine.monitor import Monitor
 from engine.types import Status
-from tests.engine.kit import service_on
+from tests.engine.kit import question, service_on
 from tests.server import API_KEY, RunningServer, bearer, eventually, key_of, running_server
 from ui.api.metrics import Figures
 
@@ -44,6 +46,33 @@ async def test_no_outcome_is_lost_however_many_there_are() -> None:
     assert value(values, "qdesk_prefix_cache_queries_total") == 84_000
     assert value(values, "qdesk_prefix_cache_hits_total") == 48_000
     assert value(values, "qdesk_e2e_request_latency_seconds_count") == 12_000
+    await service.stop()
+
+
+async def test_what_is_ended_from_outside_is_counted_by_whom() -> None:
+    service = await service_on()
+    figures = Figures(service, Monitor(service))
+    ends = [(status, "") for status in Status if status.final]
+    for status, error in [*ends, *((Status.CANCELLED, kind.code) for kind in (EndedByAdministrator, AccessEnded))]:
+        figures.count(Outcome(1.0, status, 0.1, None, 0.5, 0, error=error))
+    values = values_of(figures.page().decode())
+    by = ("user", "disconnect", "timeout", "shutdown", "admin", "access")
+    assert [value(values, "qdesk_request_aborted_total", by=who) for who in by] == [2, 1, 1, 1, 1, 1]
+    assert value(values, "qdesk_request_failure_total") == 1
+    assert value(values, "qdesk_e2e_request_latency_seconds_count") == len(ends) + 2
+    await service.stop()
+
+
+async def test_whoever_the_gate_refuses_is_counted_by_why() -> None:
+    service = await service_on(max_concurrent_requests=1, max_waiting_requests=1, max_requests_per_user=1, drain_s=0)
+    figures = Figures(service, Monitor(service))
+    for person, refusal in (("ada", None), ("ada", UserLimit), ("bob", None), ("eve", QueueFull), ("rita", QueueFull)):
+        with pytest.raises(refusal) if refusal else nullcontext():
+            await service.submit(question("stand still", person))
+    values = values_of(figures.page().decode())
+    assert value(values, "qdesk_request_rejected_total", reason="user_limit") == 1
+    assert value(values, "qdesk_request_rejected_total", reason="queue_full") == 2
+    assert value(values, "qdesk_num_requests_waiting") == 1
     await service.stop()
 
 
