@@ -11,7 +11,13 @@ from urllib.parse import urlsplit
 
 from engine.settings import Settings
 
-ANYWHERE = frozenset({"0.0.0.0", "::", ""})  # compared with, never bound to  # nosec B104
+ANYWHERE = frozenset(
+    {
+        "0.0.0.0",  # compared with, never bound to  # nosec B104
+        "::",
+        "",
+    }
+)
 
 
 class Origins:
