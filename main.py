@@ -38,6 +38,7 @@ from ui.interpreter import settle
 from ui.kept_files import KeptFiles
 from ui.logs import log_in_one_place
 from ui.middleware import leave_out_what_entry_does
+from ui.nonces import put_nonces_into_pages
 from ui.page_ends import take_pages_apart
 from ui.pages import account, admin, chat, login, review
 from ui.seal import Seal, open_seal
@@ -108,6 +109,7 @@ def serve(desk: Desk) -> None:
     )
     leave_out_what_entry_does(app)
     take_pages_apart()
+    put_nonces_into_pages()
     app.storage.max_tab_storage_age = TAB_S
     life = Life(desk)
     life.register()

@@ -29,6 +29,7 @@ addEventListener("keydown", (event) => {
 """
 
 
-def early_script(say: Language, base: str) -> str:
-    """The whole <script>; for `base` see ui/base_path.py."""
-    return f'<script>document.documentElement.lang = "{say.tag}"; window.path_prefix = "{base}";{_REST}</script>'
+def early_script(say: Language, base: str, nonce: str) -> str:
+    """The whole <script>; for `base` see ui/base_path.py, for `nonce` ui/nonces.py."""
+    begins = f'document.documentElement.lang = "{say.tag}"; window.path_prefix = "{base}";'
+    return f'<script nonce="{nonce}">{begins}{_REST}</script>'

@@ -19,8 +19,9 @@ from engine.errors import EngineError
 from engine.types import new_id
 from ui.api.faults import failure, refused
 from ui.banner import Board
-from ui.headers import NOTHING, security_headers
+from ui.headers import NOTHING, page_policy, security_headers
 from ui.middleware import lasts
+from ui.nonces import new_nonce
 
 QUIET = ("/static/", "/_nicegui", "/livez", "/readyz", "/health", "/metrics", "/favicon.ico")
 GIVEN_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
@@ -38,7 +39,7 @@ class Entry:
         self._begin(scope)
         state = scope.setdefault("state", {})
         state["base"], state["banner"] = self.base, self.board.now
-        state["request_id"], state["person"] = new_id(), None
+        state["request_id"], state["person"], state["nonce"] = new_id(), None, new_nonce()
         given = Headers(scope=scope).get("x-request-id", "")
         state["given_id"] = given if GIVEN_ID.fullmatch(given) else ""  # for the program's own log; never an id of ours
         if scope["type"] == "websocket":
@@ -73,7 +74,9 @@ class Entry:
                     headers["Cache-Control"] = app.config.cache_control_directives
                 for name, value in self.headers.items():
                     headers.setdefault(name, value)
-                if not headers.get("content-type", "").startswith("text/html"):
+                if headers.get("content-type", "").startswith("text/html"):
+                    headers.setdefault("Content-Security-Policy", page_policy(scope["state"]["nonce"]))
+                else:
                     headers.setdefault("Cache-Control", "no-store")
                     headers["Content-Security-Policy"] = NOTHING
             await send(message)

@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 from engine.settings import Settings
 
-ANYWHERE = frozenset({"0.0.0.0", "::", ""})  # compared with, never bound to  # nosec B104
+EVERY_IPV4 = "0.0.0.0"  # compared with, never bound to  # nosec B104
+ANYWHERE = frozenset({EVERY_IPV4, "::", ""})
 
 
 class Origins:

@@ -23,6 +23,7 @@ from ui.banner import apply_stored_banner
 from ui.cluster import Sharing
 from ui.desk import Desk
 from ui.limits import apply_stored_limits
+from ui.origins import ANYWHERE
 from ui.retention import SteadyDays, retain
 from ui.steering import apply_own_limits, apply_stored_intake
 
@@ -142,7 +143,7 @@ class Life:
 
 def base_url(settings: Settings) -> str:
     """Where a browser on this machine, or by the public address, finds the server."""
-    host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host  # nosec B104
+    host = "127.0.0.1" if settings.host in ANYWHERE else settings.host
     return settings.public_url.rstrip("/") or f"http://{f'[{host}]' if ':' in host else host}:{settings.port}"
 
 

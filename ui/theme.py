@@ -26,6 +26,7 @@ from ui.desk import Desk
 from ui.early_script import early_script
 from ui.ended import lead_away
 from ui.i18n import Language, language, preferred
+from ui.nonces import nonce_of
 from ui.static_files import stylesheet
 
 for _field in (ui.input, ui.number, ui.select, ui.textarea):
@@ -67,7 +68,7 @@ def prepare(desk: Desk, visitor: Visitor, title: str) -> Language:
     ui.colors(primary="var(--accent)", positive="var(--good)", negative="var(--bad)", warning="var(--warn)")
     ui.page_title(f"{title} · Qdesk")
     ui.dark_mode({"dark": True, "light": False}.get(visitor.user.theme))
-    ui.add_head_html(early_script(say, base_of(client.request)))
+    ui.add_head_html(early_script(say, base_of(client.request), nonce_of(client.request)))
 
     def over() -> None:
         background_tasks.create(put_out(desk, visitor, client), name="put a page out")

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, ValidationError, model_validator
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 LONGEST_TEXT = 1_000_000  # characters of one question or answer
 MOST_CONVERSATIONS, MOST_EXCHANGES = 5_000, 5_000
+MOST_PARTS = 1_000_000  # lists, objects, values and lines; each takes 100 bytes and more, however short it is written
+MOST_STOPS = 8
+STRETCH = 256 * 1024  # bytes that are looked through before another thread has its turn
 ERRORS_TOLD = 5
 
 Id = Annotated[str, Field(min_length=1, max_length=64)]
@@ -40,7 +44,7 @@ class SamplingPart(BaseModel):
     top_k: int | None = None
     repetition_penalty: float | None = None
     seed: int | None = None
-    stop: list[str] = []
+    stop: Annotated[list[str], Field(max_length=MOST_STOPS)] = []
     max_tokens: int | None = None
 
     def sampling(self) -> Sampling:
@@ -163,8 +167,10 @@ def to_markdown(conversation: "Conversation", exchanges: Sequence[Exchange], say
 def read(data: bytes, say: Language) -> list[ConversationPart]:
     """The conversations of a file: one as JSON, several as a JSON list or as JSON lines. Raises NotRead.
 
-    A file is read whole or not at all.
+    A file is read whole or not at all. Safe from any thread; others get their turn meanwhile.
     """
+    if _parts(data) > MOST_PARTS:
+        raise NotRead([say("A file may hold {n} values. Import it in several pieces.", n=say.number(MOST_PARTS))])
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -186,21 +192,41 @@ def read(data: bytes, say: Language) -> list[ConversationPart]:
     return found
 
 
+def _parts(data: bytes) -> int:
+    """About how many values JSON has: what begins a list or an object, parts two values or ends a line, not in texts.
+
+    Of a file with more than MOST_PARTS, no more is counted than shows that.
+    """
+    plain, parts, in_text = data.replace(b"\\\\", b"").replace(b'\\"', b""), 0, False
+    for at in range(0, len(plain), STRETCH):
+        between_quotes = plain[at : at + STRETCH].split(b'"')
+        outside = b"".join(between_quotes[in_text::2])
+        parts += sum(outside.count(mark) for mark in (b"[", b"{", b",", b"\n"))
+        if parts > MOST_PARTS:
+            break
+        in_text ^= len(between_quotes) % 2 == 0
+    return parts
+
+
 def _values(text: str, say: Language) -> Iterator[tuple[int, object]]:
     """Each conversation of the file, not checked yet, with the line it is on. Raises NotRead for what is not JSON."""
-    lines = [(number, line) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
     try:
-        whole = json.loads(text) if lines else []
+        whole = json.loads(text) if text.strip() else []
     except RecursionError:
         raise NotRead([say("The file is nested too deeply.")]) from None
     except ValueError as error:
-        at = getattr(error, "lineno", 1)
-        if len(lines) < 2 or not _is_json(lines[0][1]):
-            raise NotRead([say("Line {n}: {what}", n=at, what=say("this is not JSON."))]) from None
+        yield from _lines(text, getattr(error, "lineno", 1), say)
     else:
         yield from ((1, value) for value in (whole if isinstance(whole, list) else [whole]))
-        return
-    for number, line in lines:
+
+
+def _lines(text: str, wrong_at: int, say: Language) -> Iterator[tuple[int, object]]:
+    """The same of JSON lines. A text that is none, having one line or beginning with no JSON, is wrong at that line."""
+    lines = ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
+    first = list(islice(lines, 2))
+    if len(first) < 2 or not _is_json(first[0][1]):
+        raise NotRead([say("Line {n}: {what}", n=wrong_at, what=say("this is not JSON."))])
+    for number, line in chain(first, lines):
         try:
             yield number, json.loads(line)
         except (ValueError, RecursionError):

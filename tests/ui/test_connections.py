@@ -1,5 +1,6 @@
 """What comes in before anybody knows who it is: heads and bodies without end, names of the server; what answers say."""
 
+import re
 import socket
 from contextlib import closing, suppress
 
@@ -104,6 +105,7 @@ def test_whose_pages_may_call(origin: str | None, host: str, fine: bool) -> None
 
 def test_what_answers_tell_the_browser_to_allow(server: RunningServer) -> None:
     with server.sign_in("ada") as ada:
+        pages = [ada.get(path) for path in ("/account", "/account", "/docs")]
         page, plain = ada.get("/account").headers, httpx.get(server.url + "/login").headers
         data, file = ada.get("/v1/requests").headers, ada.get("/account/export").headers
     for headers in (page, plain, data, file):
@@ -117,6 +119,15 @@ def test_what_answers_tell_the_browser_to_allow(server: RunningServer) -> None:
     assert "form-action 'self'" in page["content-security-policy"]
     assert "script-src" not in plain["content-security-policy"], "the plain pages have no script"
     assert "default-src 'none'" in data["content-security-policy"]
+    nonces = [
+        re.findall(r"script-src 'self' 'nonce-([\w-]{22})'", each.headers["content-security-policy"])[0]
+        for each in pages
+    ]
+    assert len(set(nonces)) == 3, "each answer has its own"
+    for each, nonce in zip(pages, nonces, strict=True):
+        scripts = re.findall(r"<script[^>]*>", each.text)
+        assert [tag for tag in scripts if "src=" not in tag and f' nonce="{nonce}"' not in tag] == []
+        assert f'nonce="{nonce}"' in each.text
 
 
 def test_no_prefix_from_outside_gets_into_a_page(server: RunningServer) -> None:

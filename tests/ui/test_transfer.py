@@ -68,6 +68,23 @@ def test_several_are_json_lines_or_a_list() -> None:
     assert len(read(a_file(), SAY)) == 1
 
 
+def test_what_ends_a_line_elsewhere_ends_none_in_a_text() -> None:
+    """JSON lines end at line feeds alone; what people write may hold all else that Unicode calls the end of a line."""
+    exotic = "a\u2028b\u2029c\x85d"
+    line = json.dumps(json.loads(a_file(title=exotic)), ensure_ascii=False).encode()
+    assert [part.title for part in read(line + b"\r\n" + line, SAY)] == [exotic, exotic]
+
+
+def test_texts_may_hold_any_number_of_brackets_and_commas() -> None:
+    """Only what parts values is counted; quotes and backslashes in texts are told from those around them."""
+    code = '[{"a": 1, "\\\\": [,,\n' * 40_000
+    exchanges = [{"id": str(n), "question": "q" * n + "\\", "answer": code} for n in range(1, 6)]
+    file = a_file(exchanges=exchanges)
+    assert file.count(b"[") + file.count(b",") > 1_000_000
+    (part,) = read(file, SAY)
+    assert {one.answer for one in part.exchanges} == {code}
+
+
 def test_an_answer_still_being_written_is_exported_as_interrupted() -> None:
     running = exchange("a", status=Status.RUNNING, answer="half")
     (part,) = read(to_json(PLAN, [running]).encode(), SAY)

@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from ui.api.bodies import BODIES, Body
 from ui.forms import hanging
 from ui.i18n import language, preferred
+from ui.nonces import nonce_of
 
 ABOUT = """
 Ask the model as with OpenAI's API. Authorize with an API key from your account page: `sk-qdesk-...`.
@@ -63,7 +64,8 @@ def register(version: str, base: str) -> None:
             swagger_favicon_url=f"{base}/static/qdesk.svg",
         )
         up = hanging(request, language(preferred(request.headers.get("accept-language", ""))))
-        return HTMLResponse(bytes(page.body).decode().replace("<body>", f"<body>{NOTICES}{up}", 1))
+        own = bytes(page.body).decode().replace("<script>", f'<script nonce="{nonce_of(request)}">')
+        return HTMLResponse(own.replace("<body>", f"<body>{NOTICES}{up}", 1))
 
 
 def _drop_what_never_comes(described: dict[str, Any]) -> None:

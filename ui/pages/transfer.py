@@ -27,7 +27,7 @@ Changed = Callable[[str], Awaitable[None]]  # told the id of the person whose li
 
 
 def register(desk: Desk, changed: Changed) -> None:
-    store = desk.store.conversations
+    store, room = desk.store.conversations, asyncio.Semaphore(1)  # a file may take hundreds of MB while it is read
 
     @app.get("/conversations/export", include_in_schema=False)
     async def export_all(request: Request) -> StreamingResponse:
@@ -61,7 +61,9 @@ def register(desk: Desk, changed: Changed) -> None:
         if not desk.auth.form_fits(visitor.session_id, request.headers.get("x-form-token", "")):
             raise HTTPException(403)
         try:
-            parts = await asyncio.to_thread(read, await _body(request), say)
+            file = await _body(request)
+            async with room:
+                parts = await asyncio.to_thread(read, file, say)
         except NotRead as error:
             return JSONResponse({"imported": 0, "errors": error.sentences}, 400)
         except _TooLarge:

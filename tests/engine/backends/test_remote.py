@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from dataclasses import replace
 
 import pytest
@@ -355,3 +356,20 @@ def test_the_estimate_of_tokens_errs_on_the_high_side() -> None:
     for text, tokens in QWEN2_COUNTS.items():
         estimate = backend.count_tokens([Message("user", text)]) - frame
         assert tokens <= estimate <= 3 * tokens, text
+
+
+@pytest.mark.parametrize("text", ["word ", "好", "🙂", "\n7"])
+def test_of_a_text_that_is_far_too_long_only_the_beginning_is_read(text: str) -> None:
+    """And what is cut into pieces to be read has as many tokens as before."""
+    backend = RemoteBackend(
+        Settings(backend="remote", openai_base_url="http://127.0.0.1:9/v1", max_context_tokens=4096)
+    )
+    few, many = text * 30_000, text * (4_000_000 // len(text))
+    frame, one = backend.count_tokens([Message("user", "")]), backend.count_tokens([Message("user", text * 1000)])
+    began = time.thread_time()
+    for _ in range(10):
+        estimate = backend.count_tokens([Message("system", few), Message("user", many)])
+    assert time.thread_time() - began < 0.5
+    exactly = (one - frame) * (len(few) + len(many)) / len(text * 1000)
+    assert estimate == pytest.approx(exactly, rel=0.01)
+    assert backend.count_tokens([Message("user", text)] * 10_000) > 80_000, "a frame for each"

@@ -1,22 +1,27 @@
-"""What careless and hostile programs send: nothing becomes a 500 or a stack trace, and no place stays taken."""
+"""What careless and hostile programs and files hold: nothing becomes a 500 or a stack trace, no place stays taken."""
 
 import json
 import random
 import re
 import socket
 import time
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.server import RunningServer, bearer, eventually, key_of, running_server
+from tests.server import RunningServer, bearer, eventually, form_token, key_of, running_server
 from ui.auth import RECHECK_S
 
 CHAT, PLAIN, TOKENS = "/v1/chat/completions", "/v1/completions", "/v1/tokenize"
 LARGE = 3_900_000  # bytes: just less than a body may have
+FILE = 20 * 1024**2  # bytes: as large as an imported file may be
 MIB = 1 << 20
+
+Told = tuple[int, str]  # the status of an answer, and what it says or names
 
 
 def many(item: str, count: int = 0) -> str:
@@ -70,27 +75,58 @@ def test_a_number_beyond_all_bounds_is_no_failure(server: RunningServer, field: 
 
 def test_what_is_gigantic_is_refused_or_answered_and_keeps_nobody_waiting(server: RunningServer) -> None:
     """One after the other, beside an answer that streams: it goes on, and the server's memory stays bounded."""
+    bodies = gigantic()
+    asks = {name: partial(send, server, path, body) for name, (path, body, _, _) in bodies.items()}
+    assert beside_an_answer(server, asks) == {name: each[2:] for name, each in bodies.items()}
+
+
+def test_files_full_of_nothing_are_refused_as_well(server: RunningServer) -> None:
+    """As large as a file may be: far too many values, and as many wrong ones as may be in one of its lists."""
+    too_many, wrong = "A file may hold 1,000,000 values. Import it in several pieces.", many("[]", 499_990)
+    too_long = "Line 1: sampling.stop: List should have at most 8 items after validation, not 499990"
+    talk = f'{{"format": "qdesk.conversation", "version": 1, "exchanges": [], "sampling": {{"stop": {wrong}}}}}'
+    files = {
+        "empty lists": (many("[]", FILE // 3), too_many),
+        "empty lines": ("\n" * FILE, too_many),
+        "objects in lines": ("{}\n" * (FILE // 3), too_many),
+        "texts to stop at": (talk, too_long),
+    }
+    with server.sign_in(**{"Accept-Language": "en"}) as browser:
+        browser.headers["x-form-token"] = form_token(browser.get("/account").text)
+        told = beside_an_answer(server, {name: partial(bring, browser, file) for name, (file, _) in files.items()})
+    assert told == {name: (400, sentence) for name, (_, sentence) in files.items()}
+
+
+def beside_an_answer(server: RunningServer, asks: Mapping[str, Callable[[], Told]]) -> dict[str, Told]:
+    """What each of these is told, asked one after the other while an answer streams that must not stand still."""
+    Path(f"/proc/{server.process.pid}/clear_refs").write_text("5", encoding="ascii")  # the peak is counted anew
     asked = {"messages": [{"role": "user", "content": "long"}], "stream": True}
-    bodies, before = gigantic(), peak_of(server)
+    before = peak_of(server)
     with (
         ThreadPoolExecutor(1) as beside,
         httpx.stream("POST", server.url + CHAT, json=asked, headers=bearer()) as answer,
     ):
-        told = {name: beside.submit(send, server, path, body) for name, (path, body, _, _) in bodies.items()}
+        told = {name: beside.submit(ask) for name, ask in asks.items()}
         longest, heard = 0.0, time.monotonic()
         for _ in answer.iter_raw():
             longest, heard = max(longest, time.monotonic() - heard), time.monotonic()
             if all(each.done() for each in told.values()):
                 break
-    assert {name: each.result() for name, each in told.items()} == {name: each[2:] for name, each in bodies.items()}
     assert longest < 3
     assert peak_of(server) - before < 300 * MIB
+    return {name: each.result() for name, each in told.items()}
 
 
-def send(server: RunningServer, path: str, body: str) -> tuple[int, str]:
+def send(server: RunningServer, path: str, body: str) -> Told:
     """The answer's status, and what its error names."""
     answer = httpx.post(server.url + path, content=body.encode(), headers=bearer(), timeout=30)
     return answer.status_code, "" if answer.is_success else str(answer.json()["error"]["param"])
+
+
+def bring(browser: httpx.Client, file: str) -> Told:
+    """The status of an import's answer, and its first sentence."""
+    answer = browser.post("/conversations/import", content=file.encode(), timeout=30)
+    return answer.status_code, answer.json()["errors"][0]
 
 
 def peak_of(server: RunningServer) -> int:
