@@ -121,6 +121,11 @@ class SharedPlaces(Places):
         """Where requests stand among all that wait, by their ids; 0 is the next."""
         return {one.request: place for place, one in enumerate(self.gate.order()) if isinstance(one, SharedTicket)}
 
+    def waiting_elsewhere(self, request: str) -> SharedTicket | None:
+        """The place in the line of another process's request; None: it does not wait any more."""
+        line = (one for one in self.gate.order() if isinstance(one, SharedTicket) and one.id not in self._own)
+        return next((one for one in line if one.request == request), None)
+
     def changed(self) -> None:
         """Somebody has changed the text, or may have: look at it soon."""
         self._look_again = True

@@ -20,13 +20,15 @@ def to_values(exchange: Exchange) -> dict[str, Any]:
     }
 
 
-def to_exchange(row: ExchangeTable) -> Exchange:
+def to_exchange(row: ExchangeTable, known: dict[Message, Message] | None = None) -> Exchange:
+    """`known` are messages of its conversation's other exchanges, which tell the same again: they are held once."""
+    messages = (Message(**message) for message in json.loads(row.messages))
     values: dict[str, Any] = {name: getattr(row, name) for name in Exchange.__dataclass_fields__}
     return Exchange(
         **values
         | {
             "status": Status(row.status),
-            "messages": tuple(Message(**message) for message in json.loads(row.messages)),
+            "messages": tuple(messages if known is None else (known.setdefault(one, one) for one in messages)),
             "sampling": sampling_from_json(row.sampling),
             "request_metadata": tuple(json.loads(row.request_metadata).items()),
         }

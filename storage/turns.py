@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlmodel import Session, col, select
 
-from engine.types import Exchange, new_id
+from engine.types import Exchange, Message, new_id
 from storage.database import Database
 from storage.models import ConversationRow, ExchangeTable, RemovedTurnRow
 from storage.rows import to_exchange
@@ -97,13 +97,14 @@ def visible(session: Session, conversation: ConversationRow) -> list[Exchange]:
 
 def whole(session: Session, conversation: ConversationRow) -> list[Exchange]:
     """The tree with what was removed, oldest first; a fork begins with the exchanges that it was made from."""
-    inherited = list(_above(session, conversation.forked_from))
+    known: dict[Message, Message] = {}
+    inherited = list(_above(session, conversation.forked_from, known))
     rows = (
         select(ExchangeTable)
         .where(col(ExchangeTable.conversation_id) == conversation.id)
         .order_by(col(ExchangeTable.queued_at), col(ExchangeTable.id))
     )
-    return [*inherited[::-1], *(to_exchange(row) for row in session.exec(rows))]
+    return [*inherited[::-1], *(to_exchange(row, known) for row in session.exec(rows))]
 
 
 def is_removed() -> sa.Exists:
@@ -131,7 +132,7 @@ def inherited(user_id: str) -> sa.CTE:
     return found.union(parents)  # not "union all": a circle of parents ends
 
 
-def _above(session: Session, exchange_id: str | None) -> Iterator[Exchange]:
+def _above(session: Session, exchange_id: str | None, known: dict[Message, Message]) -> Iterator[Exchange]:
     """The exchange and those before it, up to the first that is still there."""
     seen: set[str] = set()
     while exchange_id and exchange_id not in seen:
@@ -139,7 +140,7 @@ def _above(session: Session, exchange_id: str | None) -> Iterator[Exchange]:
         row = session.exec(select(ExchangeTable).where(col(ExchangeTable.id) == exchange_id)).first()
         if row is None:
             return
-        yield to_exchange(row)
+        yield to_exchange(row, known)
         exchange_id = row.parent_id
 
 

@@ -1,7 +1,8 @@
-"""Answers that another process of this Qdesk gives: which there are, ending them from here, and following them.
+"""Answers that another process of this Qdesk gives: which there are, ending and moving them from here, following them.
 
     stop(desk, id)                               as its person's Stop would; `cancel` as their program, `overrule` as
                                                  an administrator
+    move_to_front(desk, id)                      the next to run in the whole house
     await ended(desk, id, stop)                  tells it until its row is final, or nobody has ended it for PATIENCE_S
     async for exchange in followed(desk, row)    its row as it grows, the final one last
 
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 from loguru import logger
 
 from engine.errors import EndedByAdministrator
+from engine.shared_places import SharedPlaces
 from engine.types import Exchange, Status
 from ui.desk import Desk
 
@@ -75,6 +77,16 @@ def cancel(desk: Desk, id: str) -> None:
 
 def overrule(desk: Desk, id: str) -> None:
     desk.bus.tell(OVERRULE, id)
+
+
+def move_to_front(desk: Desk, id: str) -> bool:
+    """Make what waits at another process the next to run. False: it does not wait there any more."""
+    places = desk.service.places
+    ticket = places.waiting_elsewhere(id) if isinstance(places, SharedPlaces) else None
+    if ticket is None:
+        return False
+    desk.service.places.move_to_front(ticket)
+    return True
 
 
 async def ended(desk: Desk, id: str, tell: Callable[[Desk, str], None]) -> Exchange | None:

@@ -21,6 +21,7 @@ MODELS = ("Qwen/Qwen2-7B-Instruct", "Qwen/Qwen2-1.5B-Instruct")  # the one that 
 CUE, BREAK = "…cue…", "…break…"  # each a word of its own
 
 STREAMED = "How do I find duplicate lines in a file?"
+NAMED = "Suggest a name for our staff newsletter."
 BROKEN = "Which ports does PostgreSQL use?"
 ANSWERS = {
     STREAMED: (
@@ -28,6 +29,10 @@ ANSWERS = {
         "1. **In the shell**, where order does not matter: `sort file.txt | uniq -d`.\n"
         "2. **In Python**, where it does:\n\n```python\nseen: set[str] = set()\n"
         f'for line in open("file.txt", encoding="utf-8"):\n    if line in seen:\n {CUE}'
+    ),
+    NAMED: (
+        "**Desk Notes** says what it is and where it comes from. Two others that fit on a masthead:\n\n"
+        "- *The Wednesday Page*, if it comes out once a week\n- *In Short*, if it stays short"
     ),
     BROKEN: f"It listens on port **5432**, which `listen_addresses` and `port` in {BREAK}",
 }

@@ -11,7 +11,7 @@ import asyncio
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +20,9 @@ import httpx
 from PIL import Image
 from playwright.sync_api import Browser, BrowserContext, FloatRect, Page, StorageState
 
+from docs.screenshots import acts
 from docs.screenshots.house import PASSWORD, PEOPLE, RATED, RUNNING, Furnished, furnish
-from docs.screenshots.stage import BROKEN, MODELS, STAGE, STREAMED
+from docs.screenshots.stage import BROKEN, MODELS, NAMED, STAGE, STREAMED
 from tests.chromium import running_chromium
 from tests.server import API_KEY, RunningServer, running_server
 
@@ -34,8 +35,6 @@ WANTED = tuple(sys.argv[1:]) or ("",)  # how the names of the pictures begin tha
 
 ASK = "/v1/chat/completions"
 LONG: dict[str, object] = {"messages": [{"role": "user", "content": "long"}]}
-
-Act = Callable[[Page], None]  # what somebody does before the picture is taken
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ class Photographer:
         person: str = "",
         *,
         shows: str = "",
-        act: Act | None = None,
+        act: acts.Act | None = None,
         of: Sequence[Look] = LOOKS,
         below: str = "",
     ) -> None:
@@ -161,44 +160,6 @@ def _rest(page: Page, below: str) -> FloatRect:
     return FloatRect(x=0, y=top, width=whole["width"], height=whole["y"] + whole["height"] - top)
 
 
-# --- what people do; by selectors, since the words differ from look to look ---
-
-
-def ask(question: str) -> Act:
-    def act(page: Page) -> None:
-        page.fill("textarea", question)
-        page.click(".send-button")  # Enter breaks the line where there is a touch screen
-
-    return act
-
-
-def write(text: str) -> Act:
-    return lambda page: page.fill("textarea", text)
-
-
-def click(selector: str) -> Act:
-    return lambda page: page.click(selector)
-
-
-def open_list(page: Page) -> None:
-    """On a phone the list of conversations is a drawer."""
-    if page.is_visible(".drawer-button"):
-        page.click(".drawer-button")
-
-
-def search(text: str) -> Act:
-    def act(page: Page) -> None:
-        open_list(page)
-        page.fill(".sidebar-search", text)
-
-    return act
-
-
-def show_keys(page: Page) -> None:
-    page.wait_for_selector(".composer")
-    page.evaluate("window.dispatchEvent(new CustomEvent('qdesk:shortcuts'))")
-
-
 # --- the pictures ---
 
 
@@ -209,22 +170,55 @@ def take_chat(camera: Photographer, server: RunningServer, made: Furnished) -> N
     code, formula = (f"/c/{id}" for id in made.conversations[-2:])
     camera.take("chat", code, "ada", shows="pre code")
     camera.take("chat-formula", formula, "ada", shows="math")
-    camera.take("chat-edit", code, "ada", shows=".question-edit", act=click(".edit-question"))
-    camera.take("chat-settings", code, "ada", shows="dialog[open]", act=click(".settings-button"))
-    camera.take("chat-keys", "/", "lin", shows="dialog[open]", act=show_keys, of=WIDE)
-    camera.take("chat-templates", "/", "lin", shows="#template-list li", act=write("/"))
-    camera.take("chat-search", "/", "lin", shows=".sidebar-list mark", act=search("量化"))
-    camera.take("chat-drawer", code, "ada", shows=".sidebar-wrap.open .drawer-close", act=open_list, of=[PHONE])
+    camera.take("chat-edit", code, "ada", shows=".question-edit", act=acts.click(".edit-question"))
+    camera.take("chat-settings", code, "ada", shows="dialog[open]", act=acts.click(".settings-button"))
+    camera.take("chat-keys", "/", "lin", shows="dialog[open]", act=acts.show_keys, of=WIDE)
+    camera.take("chat-templates", "/", "lin", shows="#template-list li", act=acts.write("/"))
+    camera.take("chat-search", "/", "lin", shows=".sidebar-list mark", act=acts.search("量化"))
+    camera.take("chat-drawer", code, "ada", shows=".sidebar-wrap.open .drawer-close", act=acts.open_list, of=[PHONE])
     half = ".answer-text:has-text('if line in seen')"
-    camera.take("chat-streaming", "/", "lin", shows=half, act=ask(STREAMED))
-    camera.take("chat-failed", "/", "lin", shows=".note-bad", act=ask(BROKEN))
+    camera.take("chat-streaming", "/", "lin", shows=half, act=acts.ask(STREAMED))
+    camera.take("chat-failed", "/", "lin", shows=".note-bad", act=acts.ask(BROKEN))
     if "chat-waiting".startswith(WANTED):
         learn_how_long_one_lasts(server)
     for look in LOOKS:
         with crowd(server, RUNNING + 2):
-            camera.take("chat-waiting", "/", "lin", shows=".ticket", act=ask("差旅报销需要哪些材料？"), of=[look])
+            camera.take("chat-waiting", "/", "lin", shows=".ticket", act=acts.ask("差旅报销需要哪些材料？"), of=[look])
     with crowd(server, RUNNING + WAITING):
-        camera.take("chat-full", "/", "lin", shows=".waiting-bar", act=ask("差旅报销需要哪些材料？"))
+        camera.take("chat-full", "/", "lin", shows=".waiting-bar", act=acts.ask("差旅报销需要哪些材料？"))
+
+
+def take_over_the_chat(camera: Photographer, server: RunningServer, made: Furnished) -> None:
+    """What lies over the chat, or has become of it. What is changed for a picture is changed back."""
+    code = f"/c/{made.conversations[-2]}"
+    with_others = acts.click(".more summary", ".more-list button >> nth=0")
+    camera.take("chat-regenerate", code, "ada", shows="dialog[open]", act=with_others)
+    camera.take("chat-offline", code, "ada", shows=".banner-warn", act=acts.lose_the_connection)
+    camera.take("chat-import", "/", "lin", shows="dialog[open]", act=acts.bring_a_wrong_file)
+    camera.take("chat-versions", "/", "lin", shows="[data-status=done] .versions", act=acts.ask_twice(NAMED))
+    for look in LOOKS:  # each begins without a thumb
+        thumb_down = acts.click(".thumb >> nth=1")
+        camera.take("chat-feedback", code, "ada", shows=".feedback[open]", act=thumb_down, of=[look])
+        server.change("delete from feedback where exchange_id = ?", made.exchanges[-2])
+    server.change("update conversations set archived_at = updated_at where id = ?", made.conversations[2])
+    camera.take("chat-archive", "/", "lin", shows=".back-button ~ section", act=acts.open_archive)
+    server.change("update conversations set archived_at = null where id = ?", made.conversations[2])
+    with banner(camera, "今晚 22:00 – 22:30 维护 · Maintenance tonight, 22:00 to 22:30"):
+        camera.take("chat-banner", code, "ada", shows=".site-banner")
+
+
+@contextmanager
+def banner(camera: Photographer, words: str) -> Iterator[None]:
+    """What an administrator shows on every page, until the block ends."""
+    with camera.comes("ada") as context:
+        page = context.new_page()
+        page.goto("/admin/steer")
+        page.get_by_label("Text").fill(words)
+        page.get_by_role("button", name="Show it").click()
+        page.locator(".site-banner").wait_for()
+        yield
+        page.get_by_role("button", name="Take it down").click()
+        page.locator(".site-banner").wait_for(state="hidden")
 
 
 def take_log(camera: Photographer, made: Furnished) -> None:
@@ -289,6 +283,7 @@ def main() -> None:
                 camera.send(person, "/login", {"name": person, "password": PASSWORD})
             take_log(camera, made)
             take_chat(camera, server, made)
+            take_over_the_chat(camera, server, made)
             take_crowded(camera, server)
             take_first_steps(browser)
 

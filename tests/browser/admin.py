@@ -41,6 +41,11 @@ def cancel(page: Page, person: str) -> None:
     confirm(page, "Cancel the request")
 
 
+def move_to_front(page: Page, person: str) -> None:
+    button(page, f"To the front: {person}").click()
+    confirm(page, "Move it")
+
+
 def audit(server: RunningServer, action: str) -> list[tuple[str, str]]:
     """Who did this, and to whom or what, in order."""
     found = server.rows("SELECT actor, target FROM audit WHERE action = ? ORDER BY id", action)

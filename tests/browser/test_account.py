@@ -7,8 +7,9 @@ import pyotp
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.barriers import passes
+from tests.browser.barriers import passes, passes_in_the_dark_on_a_phone_too
 from tests.browser.conftest import Visit
+from tests.browser.moments import CHINESE, tells_the_readers_time
 from tests.server import PASSWORD, RunningServer, bearer, running_server
 
 pytestmark = pytest.mark.browser
@@ -41,7 +42,7 @@ def test_a_key_is_shown_once_works_and_ends_when_it_is_deleted(server: RunningSe
     page.get_by_label("What the key is for").fill('nightly "report"')
     page.get_by_role("button", name="Make a key").click()
     expect(page.get_by_text("Copy the key now; it is not shown again.")).to_be_visible()
-    passes(page)
+    passes_in_the_dark_on_a_phone_too(page)
     key = page.locator(".key").inner_text()
     assert models(server, key) == 200
     assert not [row for row in server.rows("select * from api_keys") if key in row]
@@ -80,7 +81,7 @@ def test_the_second_step_is_set_up_gives_codes_and_is_turned_off(server: Running
     step.get_by_label("Your password").fill(PASSWORD)
     step.get_by_role("button", name="Set up the second step").click()
     expect(step.locator("img.qr")).to_be_visible()
-    passes(page)
+    passes_in_the_dark_on_a_phone_too(page)
     totp = pyotp.TOTP(step.locator(".key").inner_text().replace(" ", ""))
     with server.sign_in("ada") as elsewhere:
         step.get_by_label("Code").fill(totp.now())
@@ -117,7 +118,7 @@ def test_a_session_is_ended_from_another_and_then_all_of_them(server: RunningSer
 
 
 def test_language_and_theme_are_kept_with_the_account(server: RunningServer, visit: Visit) -> None:
-    page = visit(server, "/account", name="ada")
+    page = visit(server, "/account", name="ada", timezone_id="Asia/Shanghai")
     page.get_by_label("Theme").click()
     page.get_by_role("option", name="Dark").click()
     expect(page.locator("body.body--dark")).to_be_visible()
@@ -131,5 +132,6 @@ def test_language_and_theme_are_kept_with_the_account(server: RunningServer, vis
     page.get_by_label("Language").click()
     page.get_by_role("option", name="中文").click()
     expect(page.get_by_role("heading", name="API 密钥")).to_be_visible()
+    tells_the_readers_time(page.locator(".row time").first, "Asia/Shanghai", CHINESE)
     with server.sign_in("ada", **{"Accept-Language": "en"}) as another_browser:
         assert "<title>对话" in another_browser.get("/").text

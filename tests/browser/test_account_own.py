@@ -8,8 +8,9 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.barriers import passes
+from tests.browser.barriers import passes, passes_in_the_dark_on_a_phone_too
 from tests.browser.conftest import Visit
+from tests.browser.moments import ENGLISH, tells_the_readers_time
 from tests.server import RunningServer, bearer, eventually, key_of, running_server
 from tests.ui.api.test_running import running_long
 
@@ -166,7 +167,7 @@ def test_ones_own_data_is_exported_without_secrets_and_without_anybody_elses(
 
 
 def test_erasure_is_asked_for_and_then_done_by_an_administrator(server: RunningServer, visit: Visit) -> None:
-    page = visit(server, name="kim", reduced_motion="reduce")
+    page = visit(server, name="kim", reduced_motion="reduce", timezone_id="Asia/Kathmandu")
     ask(page, "erase me later")
     page.goto(server.url + "/account")
     page.get_by_label("Type your name to confirm: kim").fill("kin")
@@ -174,8 +175,10 @@ def test_erasure_is_asked_for_and_then_done_by_an_administrator(server: RunningS
     expect(page.get_by_text("That is not your name, so nothing was erased.")).to_be_visible()
     page.get_by_label("Type your name to confirm: kim").fill("kim")
     page.get_by_role("button", name="Erase what I wrote").click()
-    expect(page.get_by_text(re.compile("You asked for it on .* An administrator has to do it."))).to_be_visible()
-    passes(page)
+    asked = page.get_by_text(re.compile("You asked for it on .* An administrator has to do it."))
+    for moment in (asked, page.get_by_text("since ")):  # of this session
+        tells_the_readers_time(moment, "Asia/Kathmandu", ENGLISH)
+    passes_in_the_dark_on_a_phone_too(page)
     page.goto(server.url)
     expect(page.get_by_text("Your conversations will be listed here.")).to_be_visible()
     assert asked_by(server, "kim") == [("erase me later", "You said: erase me later")]

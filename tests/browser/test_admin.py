@@ -2,14 +2,14 @@
 
 import re
 from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from tests.browser.admin import ask, audit, button, cancel, confirm, one_answers_and_one_waits, row
-from tests.browser.barriers import passes
+from tests.browser.barriers import passes, passes_in_the_dark_on_a_phone_too
 from tests.browser.conftest import Visit
+from tests.browser.moments import CHINESE, ENGLISH, tells_the_readers_time
 from tests.server import PASSWORD, RunningServer
 
 pytestmark = pytest.mark.browser
@@ -42,7 +42,7 @@ def test_requests_are_seen_opened_and_cancelled_as_they_come_and_go(office: Runn
     button(admin, "Cancel: ada").click()
     button(admin, "Cancel the request").click()
     expect(admin.get_by_text("Please give a reason.")).to_be_visible()
-    passes(admin)
+    passes_in_the_dark_on_a_phone_too(admin)
     expect(row(admin, "ada")).to_contain_text("answering")
     confirm(admin, "Cancel the request", "=too long")
     expect(ada.locator(".turn").last).to_contain_text("An administrator ended this answer.")
@@ -52,13 +52,6 @@ def test_requests_are_seen_opened_and_cancelled_as_they_come_and_go(office: Runn
     assert opened == cancelled
     assert opened[0] == "admin"
     assert office.rows("select detail from audit where action = 'request.cancel'") == [("ada: =too long",)]
-
-
-def tells_the_readers_time(page: Page, zone: str, format: str) -> None:
-    """The first moment of a table, which is kept in UTC."""
-    told = page.locator("td time").first
-    at = datetime.fromisoformat(str(told.get_attribute("datetime")))
-    assert " ".join(told.inner_text().split()) == at.astimezone(ZoneInfo(zone)).strftime(format)
 
 
 def test_a_waiting_request_is_moved_to_the_front(office: RunningServer, visit: Visit) -> None:
@@ -189,7 +182,7 @@ def test_the_audit_trail_is_read_by_kind_and_by_person(office: RunningServer, vi
     people = visit(office, "/admin/people", name="chief")
     people.get_by_label("Role: rita").select_option("reviewer")
     page = visit(office, "/admin/audit", timezone_id="America/Bogota")
-    tells_the_readers_time(page, "America/Bogota", "%b %-d, %Y, %-I:%M %p")
+    tells_the_readers_time(page.locator("td time").first, "America/Bogota", ENGLISH)
     entry = page.get_by_role("row").filter(has=page.get_by_role("cell", name="rita", exact=True)).first
     expect(entry).to_contain_text("changed a role")
     expect(entry).to_contain_text("Reviewer → Reviewer")
@@ -261,4 +254,4 @@ def test_in_chinese_nothing_stays_english(
     for text in (*english, "There is no NVIDIA driver on this machine.", "A script plays the model."):
         expect(page.get_by_text(text, exact=True)).to_have_count(0)
     if path == "/admin/people":
-        tells_the_readers_time(page, "Asia/Shanghai", "%Y年%-m月%-d日 %H:%M")
+        tells_the_readers_time(page.locator("td time").first, "Asia/Shanghai", CHINESE)

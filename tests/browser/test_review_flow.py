@@ -6,8 +6,9 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.barriers import passes
+from tests.browser.barriers import passes, passes_in_the_dark_on_a_phone_too
 from tests.browser.conftest import Visit
+from tests.browser.moments import ENGLISH, tells_the_readers_time
 from tests.server import RunningServer, eventually
 
 pytestmark = pytest.mark.browser
@@ -27,7 +28,7 @@ def test_a_thumb_down_goes_from_staff_to_a_reviewer_into_the_audit_trail_and_bac
     office: RunningServer, visit: Visit
 ) -> None:
     """An administrator, a reviewer and two staff, each in a browser window of their own."""
-    ada = visit(office, name="ada")
+    ada = visit(office, name="ada", timezone_id="Asia/Kolkata")
     thumb_down(ada, "That is no form.")
     eventually(lambda: office.rows("select rating, comment from feedback") == [(-1, "That is no form.")])
     rita = visit(office, "/review", name="rita", reduced_motion="reduce")
@@ -58,6 +59,7 @@ def test_a_thumb_down_goes_from_staff_to_a_reviewer_into_the_audit_trail_and_bac
     assert office.rows("select count(*) from exchanges where conversation_id = ?", conversation) == [(1,)]
     ada.goto(office.url + "/account")
     expect(ada.locator(".readings .row").first).to_contain_text(re.compile(f"rita.*{QUESTION}", re.DOTALL))
+    tells_the_readers_time(ada.locator(".readings time").first, "Asia/Kolkata", ENGLISH)
     bob = visit(office, "/account", name="bob")
     expect(bob.locator(".readings")).to_have_text("Nobody so far.")
     for path in (f"/c/{conversation}", f"/review?open={id}"):
@@ -127,7 +129,7 @@ def run_again(reviewer: Page, logged: str) -> None:
     expect(again.first).to_contain_text("temperature 0,")
     expect(reviewer.locator(".work-beside")).to_contain_text("Logged answer")
     expect(reviewer.get_by_role("alert")).to_contain_text("temperature is 9.0; it must be from 0 to 2")
-    passes(reviewer)
+    passes_in_the_dark_on_a_phone_too(reviewer)
     reviewer.get_by_role("button", name="Cancel").click()
 
 
@@ -143,7 +145,7 @@ def finish(reviewer: Page, id: str) -> None:
         expect(reviewer.locator(".inbox-work")).to_contain_text(text)
     reviewer.keyboard.press("d")
     expect(reviewer.locator(f"#row-{id} .inbox-tick")).to_be_visible()
-    passes(reviewer)
+    passes_in_the_dark_on_a_phone_too(reviewer)
 
 
 def choose_everything(reviewer: Page) -> None:

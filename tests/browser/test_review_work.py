@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from engine.types import Exchange, Message, Status
-from tests.browser.barriers import passes
+from tests.browser.barriers import passes_in_the_dark_on_a_phone_too
 from tests.browser.conftest import Visit
 from tests.browser.log import audit, write_log
 from tests.server import RunningServer, running_server
@@ -130,7 +130,7 @@ def test_others_like_it_and_what_ran_beside_it_are_found(server: RunningServer, 
     opened(page, "e5")
     page.get_by_role("button", name="What ran at the same time").click()
     expect(page.locator(".work-neighbours li")).to_have_count(LOGGED - 1)
-    passes(page)
+    passes_in_the_dark_on_a_phone_too(page)
     page.get_by_role("button", name="Find others like this").click()
     expect(page).to_have_url(re.compile(r"\?like=e5&open=e5$"))
     expect(rows(page)).to_have_count(LOGGED - 1)

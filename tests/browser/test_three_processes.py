@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from playwright.sync_api import Browser, Page, expect
 
 from tests import postgresql
-from tests.browser.admin import ask, button, cancel, row
+from tests.browser.admin import ask, button, cancel, move_to_front, row
 from tests.databases import add_accounts_at
 from tests.nginx import nginx, site_of
 from tests.server import (
@@ -70,7 +70,7 @@ class House:
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     folder, port, database = tmp_path_factory.mktemp("house"), free_port(), postgresql.migrated()
     url = f"https://127.0.0.1:{port}"
-    add_accounts_at(database, {"admin": "admin", "ada": "staff", "bob": "staff"})
+    add_accounts_at(database, {"admin": "admin", "ada": "staff", "bob": "staff", "eve": "staff"})
     with contextlib.ExitStack() as stack:
         upstream = stack.enter_context(running_server(max_concurrent_requests=50))
         servers = [
@@ -83,6 +83,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
                     database_url=database,
                     public_url=url,
                     heartbeat_s=0.5,
+                    max_concurrent_requests=3,
                     max_requests_per_user=2,
                     drain_s=0,
                 )
@@ -187,7 +188,7 @@ def test_administrators_see_all_processes_and_which_one_their_page_shows(house: 
     expect(page.get_by_role("heading", name="Processes")).to_be_visible()
     names = [f":{server.url.rpartition(':')[2]}" for server in house.servers]
     with asking(house.servers[0], "ada"):
-        expect(page.locator(".figure", has_text="Running now")).to_contain_text("1of 10")  # whichever has made the page
+        expect(page.locator(".figure", has_text="Running now")).to_contain_text("1of 3")  # whichever has made the page
         tile = page.locator(".figure", has_text=names[0])
         expect(tile).to_contain_text("1running")
         for name in names[1:]:
@@ -195,9 +196,10 @@ def test_administrators_see_all_processes_and_which_one_their_page_shows(house: 
     expect(page.get_by_text("(this page)")).to_have_count(1)
 
 
-def test_administrators_see_and_cancel_what_another_process_answers(house: House, page: Page) -> None:
+def test_administrators_see_cancel_and_move_what_another_process_has(house: House, page: Page) -> None:
     page.goto(f"{house.url}/admin")
-    with asking(next(server for server in house.servers if server is not serving(house, page.content())), "ada") as its:
+    there = next(server for server in house.servers if server is not serving(house, page.content()))
+    with asking(there, "ada") as its:
         expect(row(page, "ada")).to_contain_text("answering, in another process")
         for number in (4, 5):  # tokens so far, and a second
             expect(row(page, "ada").locator("td").nth(number)).to_have_text(re.compile(r"^[1-9][\d,.]*$"))
@@ -208,12 +210,25 @@ def test_administrators_see_and_cancel_what_another_process_answers(house: House
         id = its.headers["x-request-id"]
         eventually(lambda: house.status_of(id) == "cancelled")
         expect(row(page, "ada")).to_have_count(0)
+    with contextlib.ExitStack() as others:
+        with asking(there, "ada", "stand still"):
+            for name in ("bob", "bob", "admin", "eve"):
+                others.enter_context(asking(there, name, "stand still"))
+            expect(row(page, "admin")).to_contain_text("waiting, place 1, in another process")
+            expect(row(page, "eve")).to_contain_text("waiting, place 2, in another process")
+            move_to_front(page, "eve")
+            expect(row(page, "eve")).to_contain_text("waiting, place 1, in another process")
+            expect(row(page, "admin")).to_contain_text("waiting, place 2, in another process")
+        expect(row(page, "eve")).to_contain_text("reading the prompt, in another process")
+        expect(row(page, "admin")).to_contain_text("waiting, place 1, in another process")
     with house.engine.connect() as connection:
         audited = sa.text("select actor, action from audit where target = :id order by id")
         assert [tuple(line) for line in connection.execute(audited, {"id": id})] == [
             ("admin", "request.open"),
             ("admin", "request.cancel"),
         ]
+        moved = sa.text("select actor, detail from audit where action = 'request.front'")
+        assert [tuple(line) for line in connection.execute(moved)] == [("admin", "eve: because")]
 
 
 def test_a_window_at_another_process_follows_an_answer_and_stops_it(

@@ -1,4 +1,7 @@
-"""The style sheets: one design, whose colours, text sizes and corners stand in tokens.css, and can be told apart."""
+"""The style sheets: one design, whose colours, text sizes, corners and distances stand in tokens.css.
+
+And colours can be told apart.
+"""
 
 import re
 from pathlib import Path
@@ -9,6 +12,19 @@ UI = Path(__file__).parent.parent.parent / "ui"
 TOKENS = (UI / "static/tokens.css").read_text(encoding="utf-8")
 COLOUR = r"#[0-9a-fA-F]{3,8}\b|\b(?:rgb|hsl|lab|lch|oklab|oklch)a?\(|:\s*(?:white|black|gr[ae]y|red|green|blue)\b(?!-)"
 SIZE = r"(?:font|font-size|border(?:-\w+)*-radius):[^;}]*\d(?:px|rem)"
+DISTANCE = r"(?<![\w-])(?:scroll-)?(?:margin|padding|gap|row-gap|column-gap)(?:-[\w-]+)?:([^;}]*)"
+LENGTH = r"-?\d*\.?\d+(?:px|rem)\b"  # in em and vh they go with the text or the window
+LINES = {"1px", "-1px"}  # as wide as a line that is drawn there
+ROOM = {  # kept free for what stands there, and is as large as its text
+    "1.75rem": "the arrow of a choice, a chat's place in a folder, the figures beside a chart",
+    "2rem": "a key in a field",
+    "2.1rem": "a sign in a field",
+    "2.25rem": "the button of a row",
+    "2.5rem": "the figures beside a chart",
+    "-2.5rem": "what begins above those figures",
+    "4.5rem": "the bar above an opened exchange",
+    "6rem": "the bar below it",
+}
 NEEDED = 3  # the contrast of what shows where a field is (WCAG 2.2, 1.4.11)
 
 
@@ -17,6 +33,16 @@ def test_colours_text_sizes_and_corners_stand_in_the_tokens_alone(path: Path) ->
     if path.name != "tokens.css":
         text = re.sub(r"/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
         assert re.findall(f"{COLOUR}|{SIZE}", text) == []
+
+
+def test_distances_are_of_the_scale() -> None:
+    found = set[str]()
+    for path in sorted(UI.glob("static/*.css")):
+        text = re.sub(r"/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+        lengths = {length for distance in re.findall(DISTANCE, text) for length in re.findall(LENGTH, distance)}
+        assert lengths <= LINES | ROOM.keys(), path.name
+        found |= lengths
+    assert found == LINES | ROOM.keys()
 
 
 @pytest.mark.parametrize("path", sorted(UI.rglob("*.js")), ids=lambda path: str(path.relative_to(UI)))

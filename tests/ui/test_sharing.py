@@ -27,7 +27,7 @@ from ui.banner import Banner, keep_banner
 from ui.bus import Bus
 from ui.cluster import Sharing
 from ui.desk import Desk
-from ui.elsewhere import cancel, elsewhere, ended, followed, overrule, stop
+from ui.elsewhere import cancel, elsewhere, ended, followed, move_to_front, overrule, stop
 from ui.erasing import StillAnswering, erase
 from ui.limits import LiveLimits, keep_limits, limits_now, limits_of, reset_limits
 from ui.sign_in.failing import SignInFailed
@@ -208,6 +208,36 @@ async def test_what_one_answers_the_others_list_follow_and_end(two: tuple[Desk, 
     third = await begun(one, ada.id)
     assert await erase(other, ada.id) == 4  # what still ran elsewhere would have been left
     assert third.status is Status.STOPPED
+
+
+async def test_what_waits_at_one_is_moved_to_the_front_by_the_other(two: tuple[Desk, Desk]) -> None:
+    one, other = two
+    ada = await one.store.users.create("ada", "hash", "staff")
+    assert ada
+    limits = LiveLimits(concurrent=1, waiting=7, per_person=5, max_new_tokens=99)
+    await keep_limits(one, limits)
+    await soon(lambda: limits_now(other.service) == limits)
+    runs = await begun(one, ada.id)
+    first, last = [await one.service.submit(question("stand still", None)) for _ in range(2)]
+    await soon(lambda: positions(other) == {first.id: 0, last.id: 1})
+
+    assert not move_to_front(one, last.id)  # its own are moved by the service
+    assert move_to_front(other, last.id)
+    await soon(lambda: (last.position, first.position) == (0, 1))
+    one.service.stop_job(runs)
+    await until(last, running)
+    await soon(lambda: positions(other) == {first.id: 0})
+    assert not move_to_front(other, last.id)
+
+    for job in (first, last):
+        one.service.stop_job(job)
+        await job.closed()
+
+
+def positions(desk: Desk) -> dict[str, int]:
+    """Who waits in the whole house, as this one knows it."""
+    assert isinstance(desk.service.places, SharedPlaces)
+    return desk.service.places.positions()
 
 
 async def test_nothing_is_erased_while_another_goes_on_answering_and_what_it_is_told_is_told_again(

@@ -43,3 +43,17 @@ class ReasonDialog:
         self.dialog.close()
         if answered and self.admin.may():
             await answered(reason)
+
+
+class RequestQuestion(ReasonDialog):
+    """Before somebody's request is cancelled or moved, in whichever process it is."""
+
+    def cancel(self, name: str, answered: Answered) -> None:
+        say = self.admin.say
+        about = say("The answer so far is kept; the person reads that an administrator ended it.")
+        self.ask(say("Cancel the request of {name}?", name=name), about, say("Cancel the request"), answered)
+
+    def to_front(self, name: str, answered: Answered) -> None:
+        say = self.admin.say
+        about = say("It is the next to run; everybody else waits one place longer.")
+        self.ask(say("Move the request of {name} to the front?", name=name), about, say("Move it"), answered)

@@ -9,7 +9,7 @@ from engine.types import Status
 from ui.components.data_table import Action, Column, DataTable, Row
 from ui.components.dialogs import titled
 from ui.pages.admin.administrator import Administrator
-from ui.pages.admin.question import ReasonDialog
+from ui.pages.admin.question import RequestQuestion
 from ui.pages.admin.requests_elsewhere import RequestsElsewhere
 from ui.pages.admin.tiles import duration
 
@@ -34,13 +34,13 @@ class Requests:
         self.table = DataTable(
             columns, caption=say("Requests"), empty=say("Nothing is running or waiting."), on_act=self._act
         )
-        self.reason = ReasonDialog(admin)
+        self.question = RequestQuestion(admin)
         with titled() as (self.dialog, self.title):
             self.prompt = ui.label().classes("prompt").props("tabindex=0 dir=auto")
             with ui.element("div").classes("dialog-buttons"):
                 ui.button(say("Close"), on_click=self.dialog.close).props("flat no-caps")
         self.dialog.on("hide", lambda: self.prompt.set_text(""))
-        self.elsewhere = RequestsElsewhere(admin, self.reason, self._show_prompt)
+        self.elsewhere = RequestsElsewhere(admin, self.question, self._show_prompt)
 
     def show(self) -> None:
         jobs = sorted(self.desk.service.jobs.values(), key=_place)
@@ -95,19 +95,15 @@ class Requests:
     async def _act(self, name: str, id: str, value: str | None) -> None:
         if not self.admin.may():
             return
-        job, say = self.desk.service.jobs.get(id), self.say
+        job = self.desk.service.jobs.get(id)
         if job is None:
             await self.elsewhere.act(name, id)
         elif name == "open":
             await self._open(job)
         elif name == "cancel":
-            about = say("The answer so far is kept; the person reads that an administrator ended it.")
-            title = say("Cancel the request of {name}?", name=self._person(job))
-            self.reason.ask(title, about, say("Cancel the request"), lambda reason: self._cancel(job, reason))
+            self.question.cancel(self._person(job), lambda reason: self._cancel(job, reason))
         elif name == "front":
-            about = say("It is the next to run; everybody else waits one place longer.")
-            title = say("Move the request of {name} to the front?", name=self._person(job))
-            self.reason.ask(title, about, say("Move it"), lambda reason: self._to_front(job, reason))
+            self.question.to_front(self._person(job), lambda reason: self._to_front(job, reason))
 
     async def _cancel(self, job: Job, reason: str) -> None:
         if await self.admin.noted("request.cancel", job.id, f"{self._person(job)}: {reason}"):
