@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-WORKERS ?= 3
+WORKERS ?= 4
 BROWSERS ?= 2
 MINUTES ?= 30
 BIN := $(VENV)/bin
@@ -27,7 +27,8 @@ help:
 run: $(VENV)/.runtime
 	$(BIN)/python main.py
 
-# On two cores: a third worker, since many tests wait for something; but no third browser, since these do not.
+# On two cores: a third worker, since many tests wait for something, and a fourth, which has the crowd of
+# tests/test_server_load.py alone and ends with it; but no third browser, since these do not wait.
 # The browser tests have a process of their own: Playwright's synchronous interface and pytest-asyncio do not mix.
 test: $(VENV)/.development
 	$(BIN)/python -m pytest -n $(WORKERS)

@@ -28,6 +28,7 @@ from ui.seal import Seal
 THINK_S, RETRY_S, BETWEEN_S = 30.0, 13.0, 11.0  # at most, a person's after an answer and a refusal, and a program's
 # pauses: together they ask for a bit more than twice of what these places answer
 WORD = re.compile(r"nonce[0-9a-f]{32}")
+WORDS = (1, 5, 20, 60)  # of a question, each as often as the others
 OWN_LAG_EVERY_S = 0.1
 
 
@@ -35,10 +36,9 @@ OWN_LAG_EVERY_S = 0.1
 class Soak:
     """What has happened so far, and the dice that decide what happens next."""
 
-    server: RunningServer
     until_s: float  # time.monotonic()
     dice: random.Random
-    haste: float = 1.0  # all pauses are so many times shorter
+    words: tuple[int, ...] = WORDS
     taken: set[str] = field(default_factory=set)  # words of questions that the server has taken
     did: Counter[str] = field(default_factory=Counter)
     refused_s: dict[str, list[float]] = field(default_factory=lambda: {"pages": [], "programs": []})  # from asking on
@@ -59,7 +59,7 @@ class Soak:
         return f"nonce{new_id()}"
 
     def question(self, word: str) -> str:
-        return "\n".join(["soak", " ".join([word] * self.dice.choice((1, 5, 20, 60)))])
+        return "\n".join(["soak", " ".join([word] * self.dice.choice(self.words))])
 
     def check(self, seen: str, own: set[str]) -> None:
         """Every word in a text is the reader's own."""
@@ -72,7 +72,8 @@ class Soak:
         self.did[f"{whom} refused"] += 1
 
     async def pause(self, most_s: float) -> None:
-        await asyncio.sleep(self.dice.uniform(0, most_s) / self.haste)
+        """At most so long, and not longer than all this."""
+        await asyncio.sleep(max(0.0, min(self.dice.uniform(0, most_s), self.until_s - time.monotonic())))
 
 
 async def page(soak: Soak, http: httpx.AsyncClient, session: str) -> None:
@@ -129,10 +130,10 @@ async def program(soak: Soak, http: httpx.AsyncClient) -> None:
 
 
 async def soaked(
-    server: RunningServer, sessions: list[str], programs: int, seconds: float, haste: float = 1.0
+    server: RunningServer, sessions: list[str], programs: int, seconds: float, words: tuple[int, ...] = WORDS
 ) -> tuple[Soak, list[float]]:
     """Let everybody do as they do for so long; also the server's memory every few seconds, in bytes."""
-    soak = Soak(server, time.monotonic() + seconds, random.Random(7), haste)
+    soak = Soak(time.monotonic() + seconds, random.Random(7), words)
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
     memory: list[float] = []
 

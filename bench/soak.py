@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Set
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime
@@ -51,11 +52,14 @@ def at_rest(server: RunningServer, within_s: float = 60) -> None:
         time.sleep(0.2)
 
 
-def check_log(server: RunningServer, soak: Soak) -> str:
-    """Every question that was taken has one final row with its own answer. Raises AssertionError."""
+def check_log(data_dir: Path, taken: Set[str]) -> str:
+    """Every question that was taken has one final row with its own answer. How many of which status?
+
+    `taken` are the words of those questions. Raises AssertionError.
+    """
     statuses: Counter[str] = Counter()
     logged: Counter[str] = Counter()
-    with closing(sqlite3.connect(f"file:{server.data_dir / 'qdesk.db'}?mode=ro", uri=True)) as database:
+    with closing(sqlite3.connect(f"file:{data_dir / 'qdesk.db'}?mode=ro", uri=True)) as database:
         for prompt, answer, status in database.execute("select prompt, answer, status from exchanges"):
             statuses[status] += 1
             logged.update(set(WORD.findall(prompt)))
@@ -63,7 +67,7 @@ def check_log(server: RunningServer, soak: Soak) -> str:
             assert status != "done" or answer == f"You said: {prompt}", answer
         assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     assert set(statuses) <= ENDED, f"left unfinished: {statuses}"
-    assert not (missing := soak.taken - logged.keys()), f"{len(missing)} questions that were taken are not in the log"
+    assert not (missing := taken - logged.keys()), f"{len(missing)} questions that were taken are not in the log"
     assert set(logged.values()) <= {1}, "a question is in the log twice"
     return ", ".join(f"{status} {count}" for status, count in sorted(statuses.items()))
 
@@ -118,7 +122,7 @@ def run(minutes: float, pages: int, programs: int) -> tuple[dict[str, float], di
             figures = figures_of(server, soak, memory, alive, refused)
             told = {
                 "asked for, of what is taken": f"{soak.asked_over_taken:.1f} times",
-                "rows in the log": check_log(server, soak),
+                "rows in the log": check_log(server.data_dir, soak.taken),
                 **{what: str(count) for what, count in sorted(soak.did.items())},
                 "refusals, median, 95th and 99th percentile": _spread(refused),
                 **{f"refusals of {whom}, as they saw them": _spread(took) for whom, took in soak.refused_s.items()},

@@ -1,4 +1,4 @@
-"""Somebody who looks at a loaded server twice a second, from a process of its own: is it alive, and is one refused?
+"""Somebody who looks at a loaded server again and again, from a process of its own: is it alive, and is one refused?
 
 Knows nothing of the load, and imports next to nothing, so that it is there at once.
 """
@@ -12,7 +12,9 @@ CHAT = "/v1/chat/completions"
 EVERY_S = 0.25  # between a look with its question and the next
 
 
-def watch(url: str, headers: Mapping[str, str], seconds: float) -> tuple[list[float], list[float]]:
+def watch(
+    url: str, headers: Mapping[str, str], seconds: float, every_s: float = EVERY_S
+) -> tuple[list[float], list[float]]:
     """How long /livez took, and how long each refusal took, in seconds."""
     alive, refused = [], []
     until = time.monotonic() + seconds
@@ -25,7 +27,7 @@ def watch(url: str, headers: Mapping[str, str], seconds: float) -> tuple[list[fl
             asked = http.post(CHAT, json={"messages": [{"role": "user", "content": "x"}]}, headers=headers)
             if is_refusal(asked):
                 refused.append(time.monotonic() - began)
-            time.sleep(EVERY_S)
+            time.sleep(every_s)
     return alive, refused
 
 

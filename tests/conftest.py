@@ -15,6 +15,7 @@ from httpx._transports import default
 from loguru import logger
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
+from xdist.workermanage import WorkerController
 
 # Otherwise each `httpx.get` reads all certificates of the web anew, which costs more than what most of them ask for.
 default.create_ssl_context = cache(httpx.create_ssl_context)  # type: ignore[attr-defined]  # httpx exports it elsewhere
@@ -22,6 +23,7 @@ default.create_ssl_context = cache(httpx.create_ssl_context)  # type: ignore[att
 hypothesis.settings.register_profile("alike", derandomize="CHANCE" not in os.environ)
 hypothesis.settings.load_profile("alike")
 
+CROWD = "tests/test_server_load.py"
 MODEL = "tests/engine/backends/qwen2/"
 
 
@@ -37,12 +39,22 @@ def logged() -> Iterator[list[str]]:
 class ByFile(LoadFileScheduling):
     """A file's tests stay on one worker, so that what they share is made once; one worker alone reads the model.
 
-    With `--no-loadscope-reorder` the model's folder, which takes longest, comes first, and the others fill up the rest.
+    With `--no-loadscope-reorder` what takes longest comes first, and the others fill up the rest. The crowd waits more
+    than it works: whoever has it takes nothing else, and leaves the processors to the other workers.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         return MODEL if nodeid.startswith(MODEL) else super()._split_scope(nodeid)
 
+    def _reschedule(self, node: WorkerController) -> None:
+        if CROWD in self.assigned_work[node] and len(self.nodes) > 1 and not node.shutting_down:
+            node.shutdown()  # when it has done what it has
+        super()._reschedule(node)
+
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
     return ByFile(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.startswith(CROWD))

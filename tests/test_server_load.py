@@ -1,6 +1,7 @@
 """The real server under a crowd: pages and programs beyond its capacity, and programs that go away at any moment.
 
-`make soak` does the same for half an hour with two hundred pages, on a machine that does nothing else.
+`make soak` is the same crowd for half an hour, two hundred pages of it, on a machine that does nothing else. Here it is
+two minutes of a small one, which mostly pauses: the file has a worker of its own (tests/conftest.py).
 """
 
 import asyncio
@@ -15,16 +16,20 @@ import httpx
 import pytest
 
 from bench.crowd import people, soaked
-from bench.soak import LAG, LIMITS, LIVEZ, MEMORY, REFUSALS, at_rest, check_log, figures_of
+from bench.soak import LIMITS, MEMORY, at_rest, check_log, figures_of
 from bench.watcher import is_refusal, watch
 from tests.databases import in_a_thread
 from tests.server import RunningServer, bearer, running_server
 
 CHAT = "/v1/chat/completions"
-SECONDS = 12  # of the crowd
+SECONDS = 120  # of the crowd
 PAGES, PROGRAMS = 12, 6
-BUSY = 5  # so many times what `make soak` allows it may take beside other tests
-RUNNING, WAITING = 3, 4
+WORDS = (35, 85, 155, 285)  # of a question: as so few ask, their answers take the places for longer
+LOOK_EVERY_S = 1.0
+RUNNING, WAITING = 2, 2
+# So many times what `make soak` allows on a machine of its own: here other tests take both processors at the same time,
+# and a server that waits for one of them is not at fault. What would stop its loop stops it for seconds.
+BUSY = 10
 
 
 @pytest.fixture(scope="module")
@@ -41,20 +46,19 @@ def server(tmp_path_factory: pytest.TempPathFactory, sessions: list[str]) -> Ite
         yield running
 
 
-def test_a_crowd_beyond_the_capacity_leaves_nothing_undone(server: RunningServer, sessions: list[str]) -> None:
+def test_two_minutes_at_twice_the_capacity_leave_nothing_undone(server: RunningServer, sessions: list[str]) -> None:
     """Everybody's answers are their own, each question that was taken has one final row, and nothing is left over.
 
     Meanwhile somebody beside them hears at once that the server lives, and that no place is free.
     """
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as beside:
-        watched = beside.submit(watch, server.url, bearer(), SECONDS)
-        soak, memory = asyncio.run(soaked(server, sessions, PROGRAMS, SECONDS, haste=6))
+        watched = beside.submit(watch, server.url, bearer(), SECONDS, LOOK_EVERY_S)
+        soak, memory = asyncio.run(soaked(server, sessions, PROGRAMS, SECONDS, WORDS))
         figures = figures_of(server, soak, memory, *watched.result())
-    assert soak.taken
-    assert soak.did["pages refused"] + soak.did["programs refused"] > 0
-    assert "done" in check_log(server, soak)
-    assert [name for name in (LIVEZ, REFUSALS, LAG) if figures[name] > BUSY * LIMITS[name]] == [], figures
-    assert figures[MEMORY] <= LIMITS[MEMORY]
+    assert "done" in check_log(server.data_dir, soak.taken)
+    assert soak.asked_over_taken > 2
+    allowed = {**{name: BUSY * most for name, most in LIMITS.items()}, MEMORY: LIMITS[MEMORY]}
+    assert {name: figure for name, figure in figures.items() if figure > allowed[name]} == {}, figures
 
 
 async def test_two_hundred_that_go_away_leave_room_for_the_next(server: RunningServer) -> None:

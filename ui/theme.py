@@ -31,6 +31,9 @@ from ui.static_files import stylesheet
 
 for _field in (ui.input, ui.number, ui.select, ui.textarea):
     _field.default_props("outlined dense stack-label")  # one look for every field; the rest is in fields.css
+# So high are options in fields.css. A list that is taken for a higher one opens above its field in one place and moves
+# to another a moment later, and whoever presses meanwhile chooses another option, or none.
+ui.select.default_props("virtual-scroll-item-size=36")
 
 BUILT_WITHIN_S = 30.0  # on a machine that has no time just now; then the visitor gets an error
 LEAVES_WITHIN_S = 1.0  # a page that may be used no more; then the server ends it

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import Visit
 from tests.browser.test_chat import answer, ask, box, note
+from tests.browser.test_review_work import opened
 from tests.server import RunningServer, bearer, eventually, running_server
 
 pytestmark = [pytest.mark.browser, pytest.mark.model]
@@ -50,7 +51,8 @@ def test_staff_ask_a_4_bit_qwen2_and_reviewers_read_what_it_said(qwen: RunningSe
     assert row[5] > counted
     assert row[6] >= len(said) / 4
     review = visit(qwen, f"/review?open={row[0]}", name="rita")
-    expect(review.get_by_text(said.split("\n")[0]).first).to_be_visible()
+    opened(review, row[0])
+    expect(review.locator(f"#turn-{row[0]}")).to_contain_text(said.split("\n")[0])
     review.get_by_role("button", name="Show the exact messages").click()
     expect(review.locator(".turn-read pre")).to_contain_text(f"<|im_start|>user\n{question}<|im_end|>")
     expect(review.locator(".turn-read b").last).to_have_text("<|im_start|>")

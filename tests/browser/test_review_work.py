@@ -179,8 +179,10 @@ def test_retention_is_counted_held_and_deleted_and_a_person_erased(server: Runni
     assert not in_files(server, "pumpernickel")
     assert audit(server, "retention.run")
 
+    page.evaluate(WATCHING_THE_LIST)
     page.get_by_label("Person").click()
     page.get_by_role("option", name="王小明").click()
+    assert len(page.evaluate("listTops")) == 1, "the list moves under the pointer of whoever chooses"
     page.get_by_role("button", name="Count").click()
     expect(page.get_by_text("1 exchanges would be deleted; 0 are held")).to_be_visible()
     with page.expect_download() as started:
@@ -208,6 +210,17 @@ def test_only_administrators_hold_and_release(server: RunningServer, visit: Visi
     assert server.rows("select target from holds") == [("e1",)]
     server.change("delete from holds")
 
+
+# Notes where a list of options stands, frame by frame, in `listTops`.
+WATCHING_THE_LIST = """() => {
+    window.listTops = [];
+    const look = () => {
+        const top = document.querySelector(".q-menu")?.style.top;
+        if (top && !listTops.includes(top)) listTops.push(top);
+        requestAnimationFrame(look);
+    };
+    look();
+}"""
 
 # To be run in a reviewer's page: what an administrator's sends to hold an exchange, or to release it.
 SENDING = """([type, exchange]) => {

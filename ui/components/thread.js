@@ -8,7 +8,8 @@ import { More, Question, Versions } from "qdesk-turn";
 
 const COPIED_MS = 1600;
 const SAID_MS = 5000; // how long a screen reader has to take up what is said
-const STICK_PX = 48; // nearer to the end than this, the view follows the answer
+const STICK_PX = 48; // who comes nearer to the end than this has come back to it
+const KEYS_UP = ["ArrowUp", "PageUp", "Home"];
 
 const ICONS = {
   copy: "M7 7V4.500a1 1 0 0 1 1-1h7.500a1 1 0 0 1 1 1V12a1 1 0 0 1-1 1H13M4.500 7H12a1 1 0 0 1 1 1v7.500a1 1 0 0 1-1 1H4.500a1 1 0 0 1-1-1V8a1 1 0 0 1 1-1z",
@@ -126,7 +127,7 @@ export default {
     {{ state.text }}
     <progress v-if="state.total" :max="state.total" :value="state.done" :aria-label="state.text"></progress>
   </p>
-  <div class="thread-scroll" ref="scroll" @scroll.passive="onScroll" tabindex="-1">
+  <div class="thread-scroll" ref="scroll" @scroll.passive="onScroll" @wheel.passive="onWheel" @keydown="onKey" @pointerdown.passive="heads(false)" tabindex="-1">
     <div class="welcome" v-if="view.missing">
       <h2>{{ texts.missing }}</h2>
       <p>{{ texts.missingMore }}</p>
@@ -194,6 +195,8 @@ export default {
   created() {
     this.icons = ICONS;
     this.answers = new Map(); // not reactive: the components that show the answers, by turn
+    this.top = 0; // where the view stood when it was last looked at, or moved from here
+    this.goingUp = false; // the reader is, by the last that was heard of them
   },
   mounted() {
     this.clock = setInterval(() => (this.now = Date.now()), 1000);
@@ -221,9 +224,10 @@ export default {
     load(view) {
       const same = this.loaded && view.id === this.view.id;
       const asked = this.editing && !view.turns.some((turn) => turn.id === this.editing);
+      const last = this.view.turns.at(-1)?.id;
       this.view = view;
       this.loaded = true;
-      if (!same || (view.turns.length && !view.turns.at(-1).final)) this.stuck = true;
+      if (!same || view.turns.at(-1)?.id !== last) this.stuck = true; // else it is the same again, and its reader stays
       if (!same || asked) this.editing = "";
       this.$nextTick(() => {
         for (const turn of view.turns) this.answers.get(turn.id)?.snapshot(turn);
@@ -370,10 +374,28 @@ export default {
       if (location.pathname !== path) history[view.replace === false ? "pushState" : "replaceState"](history.state, "", path);
       document.title = (view.title || this.texts.newChat) + " · Qdesk";
     },
-    // --- scrolling ---
+    // --- scrolling: the view follows the answer until its reader goes up, and again when they have come back ---
+    // Only which way the reader moves counts. How far the end is does not tell: it goes down by itself, and a reader who
+    // has gone up a little would be taken back by the next words before they are far enough.
     onScroll() {
       const box = this.$refs.scroll;
-      this.stuck = box.scrollHeight - box.scrollTop - box.clientHeight < STICK_PX;
+      const by = box.scrollTop - this.top; // 0 where the view was moved from here
+      this.top = box.scrollTop;
+      const left = box.scrollHeight - box.scrollTop - box.clientHeight; // 0 too where the text or the window has pushed
+      if (by < 0 && left > 1) this.stuck = false;
+      else if (by > 0 && left < STICK_PX && !this.goingUp) this.stuck = true;
+    },
+    // Said before the view moves, which takes some frames: what is written meanwhile must not call it back.
+    onWheel(event) {
+      if (event.deltaY && !event.ctrlKey) this.heads(event.deltaY < 0);
+    },
+    onKey(event) {
+      if (event.defaultPrevented || event.target.matches("input, textarea, select")) return;
+      this.heads(KEYS_UP.includes(event.key) || (event.key === " " && event.shiftKey));
+    },
+    heads(up) {
+      this.goingUp = up;
+      if (up && this.$refs.scroll.scrollTop > 0) this.stuck = false;
     },
     follow() {
       if (this.stuck) this.toTheEnd();
@@ -381,6 +403,8 @@ export default {
     toTheEnd() {
       const box = this.$refs.scroll;
       box.scrollTop = box.scrollHeight;
+      this.top = box.scrollTop;
+      this.goingUp = false;
       this.stuck = true;
     },
     watchConnection() {

@@ -136,9 +136,10 @@ class Review:
             exchange = await self._read(args)
             if exchange is None:
                 missing(self.say("This exchange is not in the log."))
-            else:
-                self.inbox.show_opened(_number(args), await self._view(exchange))
-                await self.working.show(exchange)
+            else:  # both at once: a bar that came later would come over what a reader is about to press
+                view, work = await self._view(exchange), await self.working.read(exchange)
+                self.inbox.show_opened(_number(args), view)
+                self.working.element.show(*work)
 
     async def sent(self, args: Mapping[str, object]) -> None:
         """The exact messages and the prompt, which need not be what the conversation shows."""

@@ -60,9 +60,12 @@ class Working:
                 },
             )
 
+    async def read(self, exchange: Exchange) -> tuple[WorkView, list[str]]:
+        """What was done with it, and the labels in use: what the element shows."""
+        return await self._view(exchange), await self.store.reviews.labels()
+
     async def show(self, exchange: Exchange) -> None:
-        view = await self._view(exchange)
-        self.element.show(view, await self.store.reviews.labels())
+        self.element.show(*await self.read(exchange))
 
     async def label(self, args: Args) -> None:
         label = text_of(args, "label")
