@@ -149,6 +149,16 @@ def start(
     return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
 
 
+def run_to_its_end(
+    program: tuple[str, ...], environment: Mapping[str, str] = os.environ, forged: bool = FORGES
+) -> tuple[int, str]:
+    """Python's arguments `program` in a process of its own: its exit code, and all that it writes."""
+    with tempfile.TemporaryFile() as output:
+        code = start(program, environment, output, forged).wait(60)
+        output.seek(0)
+        return code, output.read().decode()
+
+
 @cache
 def forge() -> Forge:
     """One for all that this process starts."""
