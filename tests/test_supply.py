@@ -52,9 +52,11 @@ def _calls(path: str) -> Iterator[ast.Call]:
 
 def _name(call: ast.Call) -> str:
     """What is called, with its dots; "" where that is no name."""
-    called, parts = call.func, list[str]()
+    called: ast.expr = call.func
+    parts: list[str] = []
     while isinstance(called, ast.Attribute):
-        called, parts = called.value, [called.attr, *parts]
+        parts.insert(0, called.attr)
+        called = called.value
     return ".".join([called.id, *parts]) if isinstance(called, ast.Name) else ""
 
 
