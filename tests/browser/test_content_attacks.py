@@ -16,7 +16,7 @@ from playwright.sync_api import Page, expect
 from engine.types import Exchange, ExchangeFilter, Message
 from storage import Store
 from storage.records import User
-from tests.browser.conftest import Visit
+from tests.browser.conftest import PICTURE, Visit
 from tests.browser.log import write_log
 from tests.databases import in_a_thread
 from tests.payloads import EVIL, PAYLOADS
@@ -119,7 +119,7 @@ async def _write_own(store: Store, ada: User, texts: list[str]) -> None:
 
 def opened(visit: Visit, server: RunningServer, path: str, name: str, ready: str) -> Page:
     """Open a page with the alarm in it, and wait until what is looked at is there."""
-    page = visit(server, "/static/qdesk.svg", name=name)
+    page = visit(server, PICTURE, name=name)
     page.add_init_script(ALARM)
     page.goto(server.url + path)
     expect(page.locator(ready).first).to_be_visible()
