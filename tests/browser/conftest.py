@@ -137,7 +137,7 @@ def chat(watched: Visit, left: Left, request: pytest.FixtureRequest) -> Iterator
 
     def take_up(server: RunningServer, *, name: str = "admin", **options: object) -> Page:
         key = (server.url, name, repr(options))
-        taken.append((key, left[key].pop() if left[key] else watched(server, name=name, **options)))
+        taken.append((key, left[key].pop() if left[key] else watched(server, "/", name=name, **options)))
         return taken[-1][1]
 
     yield take_up
