@@ -1,9 +1,10 @@
-"""How the tests are shared out between the workers of `pytest -n`, which `make test` uses. Knows no test.
+"""How the tests are shared out between the workers of `pytest -n`, which `make test` uses, and run. Knows no test.
 
 Hypothesis's examples are the same in every run, so that none fails by chance. `CHANCE=1 pytest FILE` tries new ones;
 what they find becomes an `@example`.
 """
 
+import gc
 import os
 from collections.abc import Iterator
 from functools import cache
@@ -16,6 +17,8 @@ from loguru import logger
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
+
+gc.disable()  # what is imported and collected stays; looking for garbage among it takes much of the tests' time
 
 # Otherwise each `httpx.get` reads all certificates of the web anew, which costs more than what most of them ask for.
 default.create_ssl_context = cache(httpx.create_ssl_context)  # type: ignore[attr-defined]  # httpx exports it elsewhere
@@ -50,6 +53,12 @@ class ByFile(LoadFileScheduling):
         if CROWD in self.assigned_work[node] and len(self.nodes) > 1 and not node.shutting_down:
             node.shutdown()  # when it has done what it has
         super()._reschedule(node)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:

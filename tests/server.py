@@ -10,6 +10,7 @@ import atexit
 import os
 import random
 import re
+import secrets
 import signal
 import socket
 import sqlite3
@@ -20,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
@@ -31,6 +33,7 @@ from tests.databases import PASSWORD as PASSWORD
 from tests.databases import SECRET, new_database
 from tests.databases import key_of as key_of
 from tests.forge import Forge, Forged, Process
+from ui.seal import Seal
 
 ROOT = Path(__file__).parent.parent
 API_KEY = "sk-qdesk-fixed-key-of-the-tests"  # the operator's
@@ -63,6 +66,16 @@ class RunningServer:
     def status_of(self, id: str) -> str:
         """The status of an exchange as it is recorded; "" where there is none."""
         return next((str(row[0]) for row in self.rows("select status from exchanges where id = ?", id)), "")
+
+    def new_session(self, name: str) -> str:
+        """The token of a session of this person, put in beside the server: checking a password takes its time."""
+        token, now = secrets.token_urlsafe(), datetime.now(UTC)
+        at, until = (f"{when:%Y-%m-%d %H:%M:%S.%f}" for when in (now, now + timedelta(days=1)))
+        sealed = Seal(SECRET.encode())("session", token)
+        session = "insert into sessions select ?, id, ?, 'tests', ?, ?, ?, '' from users where name = ?"
+        self.change(session, secrets.token_hex(16), sealed, at, at, until, name)
+        self.change("update users set last_seen_at = ? where name = ?", at, name)
+        return token
 
     @contextmanager
     def sign_in(self, name: str = "admin", password: str = PASSWORD, **headers: str) -> Iterator[httpx.Client]:
@@ -147,6 +160,16 @@ def start(
         return forge().start(program, environment, output)
     command = [sys.executable, *program]
     return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT)
+
+
+def run_to_its_end(
+    program: tuple[str, ...], environment: Mapping[str, str] = os.environ, forged: bool = FORGES
+) -> tuple[int, str]:
+    """Python's arguments `program` in a process of its own: its exit code, and all that it writes."""
+    with tempfile.TemporaryFile() as output:
+        code = start(program, environment, output, forged).wait(60)
+        output.seek(0)
+        return code, output.read().decode()
 
 
 @cache

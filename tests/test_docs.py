@@ -3,15 +3,13 @@
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import httpx
 import pytest
 
 from engine.settings import document
-from tests.server import API_KEY, running_server
+from tests.server import API_KEY, run_to_its_end, running_server
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -32,15 +30,9 @@ def _read(name: str) -> str:
 def _routes(data_dir: Path) -> set[str]:
     """Every route of the real app as "METHOD /path", but for NiceGUI's own, static files, and what HTTP adds."""
     settings = {"QDESK_DATA_DIR": str(data_dir), "QDESK_BACKEND": "scripted"}
-    listing = subprocess.run(
-        [sys.executable, "-c", LIST_ROUTES],
-        cwd=ROOT,
-        env={**os.environ, **settings},
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    routes = json.loads(listing.stdout.splitlines()[-1])
+    code, listing = run_to_its_end(("-c", LIST_ROUTES), {**os.environ, **settings})
+    assert code == 0, listing
+    routes = json.loads(listing.splitlines()[-1])
     return {
         f"{method} {path}"
         for methods, path in routes

@@ -6,7 +6,6 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import tempfile
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -14,19 +13,17 @@ import httpx
 import pytest
 
 from engine.settings import Settings
-from tests.server import ROOT, bearer, eventually, free_port, running_server
+from tests.databases import new_database
+from tests.server import FORGES, PASSWORD, ROOT, bearer, eventually, free_port, run_to_its_end, running_server
 from ui.seal import open_seal
 
 
-def start(data_dir: Path, **settings: object) -> tuple[int, str]:
+def start(data_dir: Path, forged: bool = FORGES, **settings: object) -> tuple[int, str]:
     """Start a server that should give up: its exit code and all that it says."""
     chosen = {"backend": "scripted", "port": free_port(), "data_dir": data_dir, **settings}
     environment = {"PATH": os.environ["PATH"], "HOME": str(data_dir.parent)}
     environment |= {f"QDESK_{name.upper()}": str(value) for name, value in chosen.items()}
-    ended = subprocess.run(
-        [sys.executable, "main.py"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60
-    )
-    return ended.returncode, ended.stdout + ended.stderr
+    return run_to_its_end(("main.py",), environment, forged)
 
 
 def assert_one_sentence(ended: tuple[int, str], *parts: str) -> None:
@@ -37,7 +34,7 @@ def assert_one_sentence(ended: tuple[int, str], *parts: str) -> None:
 
 
 def test_a_second_server_on_one_data_folder_gives_up_and_harms_nothing() -> None:
-    with running_server(forged=False) as server, ExitStack() as stack:
+    with running_server() as server, ExitStack() as stack:
         question = {"messages": [{"role": "user", "content": "long"}], "stream": True}
         url = server.url + "/v1/chat/completions"
         answer = stack.enter_context(httpx.stream("POST", url, json=question, headers=bearer(), timeout=30))
@@ -48,17 +45,19 @@ def test_a_second_server_on_one_data_folder_gives_up_and_harms_nothing() -> None
 
 
 def test_a_killed_server_leaves_no_lock_behind(tmp_path: Path) -> None:
-    with running_server(tmp_path, forged=False) as server:
+    with running_server(tmp_path) as server:
         server.process.kill()
         server.process.wait()
-    with running_server(tmp_path, forged=False) as server:
+    with running_server(tmp_path) as server:
         assert httpx.get(server.url + "/livez").status_code == 200
 
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert_one_sentence(start(tmp_path / "data", port=port), f"127.0.0.1 port {port}", "already in use")
+        assert_one_sentence(
+            start(tmp_path / "data", forged=False, port=port), f"127.0.0.1 port {port}", "already in use"
+        )
     assert not (tmp_path / "data" / "qdesk.db").exists()  # seen before anything is touched
 
 
@@ -109,22 +108,21 @@ def test_a_log_that_cannot_be_written_keeps_nobody_from_being_answered(tmp_path:
 
 
 def test_the_first_account_is_there_before_the_first_answer() -> None:
-    with running_server(forged=False, ready=False) as server:  # returns with the first answer
+    with running_server(admin_password=PASSWORD, ready=False) as server:  # returns with the first answer
         assert server.rows("select name from users") == [("admin",)]
 
 
-def test_the_second_start_needs_no_migration() -> None:
+def test_the_second_start_needs_no_migration(tmp_path: Path) -> None:
     """Alembic takes a tenth of a start's time; HTTP libraries that nothing here calls took another."""
-    imported = (
-        "import sys, main; main.Store('sqlite:///{}/qdesk.db').open(); "
-        "print(*sorted({{'alembic', 'aiohttp', 'requests'}} & sys.modules.keys()))"
+    new_database(tmp_path / "second.db")
+    opened = (
+        "import sys, main\n"
+        "for name in ('second', 'first'):\n"
+        "    main.Store(f'sqlite:///{sys.argv[1]}/{name}.db').open()\n"
+        "    print(name, *sorted({'alembic', 'aiohttp', 'requests'} & sys.modules.keys()))"
     )
-    with tempfile.TemporaryDirectory() as folder:
-        said = [
-            subprocess.run([sys.executable, "-c", imported.format(folder)], cwd=ROOT, capture_output=True, text=True)
-            for _ in range(2)
-        ]
-    assert [each.stdout for each in said] == ["alembic\n", "\n"], said
+    said = subprocess.run([sys.executable, "-c", opened, tmp_path], cwd=ROOT, capture_output=True, text=True)
+    assert said.stdout.splitlines() == ["second", "first alembic"], said
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -148,7 +146,7 @@ def test_a_signal_during_the_imports_ends_the_start_without_a_word(number: signa
 def test_a_signal_while_the_model_is_loading_stops_at_once(number: signal.Signals) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts, and never says which models it has
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
-        with running_server(forged=False, ready=False, backend="remote", openai_base_url=url, drain_s=600) as server:
+        with running_server(ready=False, backend="remote", openai_base_url=url, drain_s=600) as server:
             assert httpx.get(server.url + "/readyz").json()["status"] == "loading"
             server.process.send_signal(number)
             assert server.process.wait(30) == 0

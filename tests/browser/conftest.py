@@ -4,19 +4,21 @@
         page = visit(server)                          # signed in as the administrator
         page.get_by_label("Write a message").fill("Hello")
 
-Every page that `visit` opens is watched: a script error, or a request to any other host, fails the test.
+`chat` shows a new chat as well, in a window that a test before has left: a page that is opened costs a second of
+processor time. Every window is watched: a script error, or a request to any other host, fails the test.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
+from itertools import chain
 from typing import Protocol
 
-import httpx
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from storage.records import UserRole
 from tests.chromium import CHROMIUM, MISSING, running_chromium
-from tests.server import PASSWORD, RunningServer, running_server
+from tests.server import RunningServer, running_server
 
 
 class Visit(Protocol):
@@ -28,9 +30,23 @@ class Visit(Protocol):
         path: str = "/",
         *,
         name: str = "admin",
-        password: str = PASSWORD,
         **options: object,
     ) -> Page: ...
+
+
+class Chat(Protocol):
+    """A new chat in a window that a test of this file has left, or else a new one; options are new_context's."""
+
+    def __call__(self, server: RunningServer, *, name: str = "admin", **options: object) -> Page: ...
+
+
+PICTURE = "/static/qdesk.svg"  # costs nothing to open, for tests that prepare the window before its page comes
+
+Key = tuple[str, str, str]  # server, name, options
+Left = defaultdict[Key, list[Page]]  # windows that show a new chat
+
+# What may be beside a new chat: files of a draft, what was refused, the archive, and the offer to undo.
+LEFT_OVER = ".file-chip, .composer [role=alert], .waiting-bar, .back-button, .undo"
 
 
 @pytest.fixture(scope="session")
@@ -60,38 +76,90 @@ def office() -> Iterator[RunningServer]:
 
 
 @pytest.fixture(scope="session")
-def sessions() -> dict[tuple[str, str], httpx.Cookies]:
-    """Cookies of those who have signed in, by server and name: checking a password takes its time."""
-    return {}
+def opened(chromium: Browser, troubles: list[str]) -> Visit:
+    """As `visit`, but for whoever closes the window."""
+    sessions: dict[tuple[str, str], str] = {}  # their tokens, by server and name
 
-
-@pytest.fixture
-def visit(chromium: Browser, sessions: dict[tuple[str, str], httpx.Cookies]) -> Iterator[Visit]:
-    contexts: list[BrowserContext] = []
-    troubles: list[str] = []
-
-    def open_page(
-        server: RunningServer, path: str = "/", *, name: str = "admin", password: str = PASSWORD, **options: object
-    ) -> Page:
+    def open_window(server: RunningServer, path: str = "/", *, name: str = "admin", **options: object) -> Page:
         if (server.url, name) not in sessions:
-            with server.sign_in(name, password) as client:
-                sessions[server.url, name] = client.cookies
+            sessions[server.url, name] = server.new_session(name)
         usual = {"locale": "en-GB", "reduced_motion": "reduce"}  # what moves is drawn sixty times a second
         context = chromium.new_context(**{**usual, **options})  # type: ignore[arg-type]  # new_context checks
-        contexts.append(context)
-        context.add_cookies(
-            [{"name": c.name, "value": c.value or "", "url": server.url} for c in sessions[server.url, name].jar]
-        )
+        context.add_cookies([{"name": "qdesk_session", "value": sessions[server.url, name], "url": server.url}])
         context.on("weberror", lambda error: troubles.append(f"script error: {error.error}"))
-        context.on("request", lambda request: _watch(request.url, server, troubles))
+        # No other host is found (tests/chromium.py). Telling of every request would take a tenth of the tests' time.
+        context.on("requestfailed", lambda request: _watch(request.url, server, troubles))
         page = context.new_page()
         page.goto(server.url + path)
         return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert not troubles
+    return open_window
+
+
+@pytest.fixture(scope="session")
+def troubles() -> list[str]:
+    """What has gone wrong in any window that is open."""
+    return []
+
+
+@pytest.fixture
+def watched(opened: Visit, troubles: list[str]) -> Iterator[Visit]:
+    yield opened
+    found, troubles[:] = troubles[:], []
+    assert not found
+
+
+@pytest.fixture
+def visit(watched: Visit) -> Iterator[Visit]:
+    pages: list[Page] = []
+
+    def open_window(server: RunningServer, path: str = "/", *, name: str = "admin", **options: object) -> Page:
+        pages.append(watched(server, path, name=name, **options))
+        return pages[-1]
+
+    yield open_window
+    for page in pages:
+        page.context.close()
+
+
+@pytest.fixture(scope="module")
+def left(opened: Visit) -> Iterator[Left]:
+    windows: Left = defaultdict(list)
+    yield windows
+    for page in chain.from_iterable(windows.values()):
+        page.context.close()
+
+
+@pytest.fixture
+def chat(watched: Visit, left: Left, request: pytest.FixtureRequest) -> Iterator[Chat]:
+    taken: list[tuple[Key, Page]] = []
+    failed = request.session.testsfailed
+
+    def take_up(server: RunningServer, *, name: str = "admin", **options: object) -> Page:
+        key = (server.url, name, repr(options))
+        taken.append((key, left[key].pop() if left[key] else watched(server, "/", name=name, **options)))
+        return taken[-1][1]
+
+    yield take_up
+    for key, page in taken:
+        if request.session.testsfailed == failed and _begins_anew(page):
+            left[key].append(page)
+        else:
+            page.context.close()
+
+
+def _begins_anew(page: Page) -> bool:
+    """Leave the conversation for a new one. False where something else is on the page than at first."""
+    for tab in page.context.pages:
+        if tab is not page:
+            tab.close()
+    if page.is_closed() or page.locator("dialog[open]").count() or not page.locator(".new-chat").count():
+        return False
+    page.evaluate("localStorage.clear(); document.querySelector('.new-chat').click()")
+    page.locator(".composer textarea").fill("")
+    expect(page.locator(".welcome")).to_be_visible()
+    expect(page.locator(".turn")).to_have_count(0)
+    return not page.locator(LEFT_OVER).count() and not page.locator(".sidebar-search").input_value()
 
 
 def _watch(url: str, server: RunningServer, troubles: list[str]) -> None:

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import FilePayload, Locator, Page, expect
 
 from tests.browser.barriers import PHONE, passes
-from tests.browser.conftest import Visit
+from tests.browser.conftest import PICTURE, Chat, Visit
 from tests.server import RunningServer, bearer, key_of, running_server
 
 pytestmark = pytest.mark.browser
@@ -78,8 +78,8 @@ def ask(page: Page, question: str) -> None:
     page.get_by_role("button", name="Send").click()
 
 
-def test_chat_from_the_first_look_to_a_full_answer(narrow: RunningServer, visit: Visit, look: dict[str, Any]) -> None:
-    page = visit(narrow, **look)
+def test_chat_from_the_first_look_to_a_full_answer(narrow: RunningServer, chat: Chat, look: dict[str, Any]) -> None:
+    page = chat(narrow, **look)
     expect(page.get_by_role("heading", name="What can I help you with?")).to_be_visible()
     passes(page)
     table = FilePayload(name="a.csv", mimeType="text/csv", buffer=b"a,b\n1,2")
@@ -105,15 +105,15 @@ def test_chat_from_the_first_look_to_a_full_answer(narrow: RunningServer, visit:
     passes(page)
 
 
-def test_chat_while_answers_stream_and_wait(narrow: RunningServer, visit: Visit, look: dict[str, Any]) -> None:
-    page, other = visit(narrow, **look), visit(narrow, **look)
+def test_chat_while_answers_stream_and_wait(narrow: RunningServer, chat: Chat, look: dict[str, Any]) -> None:
+    page, other = chat(narrow, **look), chat(narrow, **look)
     ask(page, "long story")
     expect(page.locator(".answer-text")).to_contain_text("word5")
     ask(other, "after that one")
     expect(other.locator(".ticket")).to_be_visible()
     passes(other)
     passes(page)
-    third = visit(narrow, **look)
+    third = chat(narrow, **look)
     ask(third, "one too many")
     expect(third.get_by_role("button", name="Send when a place is free")).to_be_visible()
     passes(third)
@@ -126,8 +126,8 @@ def test_chat_while_answers_stream_and_wait(narrow: RunningServer, visit: Visit,
     expect(other.locator(".answer-actions")).to_be_visible()
 
 
-def test_chat_with_its_dialogs(narrow: RunningServer, visit: Visit, look: dict[str, Any]) -> None:
-    page = visit(narrow, **look)
+def test_chat_with_its_dialogs(narrow: RunningServer, chat: Chat, look: dict[str, Any]) -> None:
+    page = chat(narrow, **look)
     opened: list[Callable[[], None]] = [
         lambda: page.get_by_role("button", name="Settings of this conversation").click(),
         lambda: page.evaluate("window.dispatchEvent(new CustomEvent('qdesk:shortcuts'))"),
@@ -149,12 +149,15 @@ def test_chat_with_its_dialogs(narrow: RunningServer, visit: Visit, look: dict[s
         passes(page)
         page.keyboard.press("Escape")
     page.context.set_offline(True)
-    expect(page.get_by_text("The connection is lost.")).to_be_visible()
+    lost = page.get_by_text("The connection is lost.")
+    expect(lost).to_be_visible()
     passes(page)
+    page.context.set_offline(False)
+    expect(lost).not_to_be_visible()
 
 
-def test_chat_with_what_opens_over_it(narrow: RunningServer, visit: Visit, look: dict[str, Any]) -> None:
-    page = visit(narrow, **look)
+def test_chat_with_what_opens_over_it(narrow: RunningServer, chat: Chat, look: dict[str, Any]) -> None:
+    page = chat(narrow, **look)
     ask(page, f"to be opened in {len(look)} ways")
     expect(page.locator(".answer-actions")).to_be_visible()
     page.get_by_role("button", name="Bad answer").click()
@@ -236,7 +239,7 @@ def passes_as_dialog(page: Page, opener: Locator) -> None:
 
 
 def test_the_other_pages(narrow: RunningServer, visit: Visit, local: dict[str, Any]) -> None:
-    page = visit(narrow, "/account", **local)
+    page = visit(narrow, PICTURE, **local)
     for path, part in PAGES.items():
         page.goto(narrow.url + path)
         expect(page.locator(part).first).to_be_visible()
@@ -274,23 +277,24 @@ def test_the_dialogs_of_administrators(narrow: RunningServer, visit: Visit, loca
     passes_as_dialog(page, page.locator("td.actions button").first)
 
 
-def test_pausing_and_the_chat_page_meanwhile(narrow: RunningServer, visit: Visit, local: dict[str, Any]) -> None:
+def test_pausing_and_the_chat_page_meanwhile(
+    narrow: RunningServer, visit: Visit, chat: Chat, local: dict[str, Any]
+) -> None:
     page = visit(narrow, "/admin/steer", **local)
     intake = page.locator(".buttons").first.locator(".q-btn:visible")
     passes(page)
     intake.first.click()
     expect(page.locator(".state.warn")).to_be_visible()
     passes(page)
-    page.goto(narrow.url)
-    expect(page.locator(".banner")).to_be_visible()
-    passes(page)
-    page.goto(narrow.url + "/admin/steer")
+    other = chat(narrow, **local)
+    expect(other.locator(".banner")).to_be_visible()
+    passes(other)
     intake.last.click()
     expect(page.locator(".state.good")).to_be_visible()
 
 
 def test_signing_in(narrow: RunningServer, visit: Visit, look: dict[str, Any]) -> None:
-    page = visit(narrow, **look)
+    page = visit(narrow, PICTURE, **look)
     page.context.clear_cookies()
     page.goto(narrow.url + "/login?ended=disabled")
     passes(page)
@@ -307,10 +311,8 @@ def test_signing_in(narrow: RunningServer, visit: Visit, look: dict[str, Any]) -
 # --- what a screen reader is told ---
 
 
-def test_a_screen_reader_hears_the_beginning_and_the_whole_and_not_each_word(
-    narrow: RunningServer, visit: Visit
-) -> None:
-    page = visit(narrow)
+def test_a_screen_reader_hears_the_beginning_and_the_whole_and_not_each_word(narrow: RunningServer, chat: Chat) -> None:
+    page = chat(narrow)
     page.evaluate(
         """() => {
             window.said = [];
@@ -326,8 +328,8 @@ def test_a_screen_reader_hears_the_beginning_and_the_whole_and_not_each_word(
     assert page.locator(".answer-text").locator("xpath=ancestor-or-self::*[@aria-live]").count() == 0
 
 
-def test_motion_stops_for_those_who_want_none(narrow: RunningServer, visit: Visit) -> None:
-    page = visit(narrow)
+def test_motion_stops_for_those_who_want_none(narrow: RunningServer, chat: Chat) -> None:
+    page = chat(narrow)
     probe = "() => parseFloat(getComputedStyle(document.body.appendChild(Object.assign("
     probe += "document.createElement('span'), {className: 'pulse'}))).animationDuration)"
     assert page.evaluate(probe) < 0.001

@@ -8,16 +8,18 @@ from playwright.sync_api import expect
 
 from tests.browser.admin import ask, audit, button, cancel, confirm, one_answers_and_one_waits, row
 from tests.browser.barriers import passes, passes_in_the_dark_on_a_phone_too
-from tests.browser.conftest import Visit
+from tests.browser.conftest import Chat, Visit
 from tests.browser.moments import CHINESE, ENGLISH, tells_the_readers_time
 from tests.server import PASSWORD, RunningServer
 
 pytestmark = pytest.mark.browser
 
 
-def test_requests_are_seen_opened_and_cancelled_as_they_come_and_go(office: RunningServer, visit: Visit) -> None:
+def test_requests_are_seen_opened_and_cancelled_as_they_come_and_go(
+    office: RunningServer, visit: Visit, chat: Chat
+) -> None:
     admin = visit(office, "/admin", reduced_motion="reduce")
-    ada, bob = visit(office, name="ada"), visit(office, name="bob")
+    ada, bob = chat(office, name="ada"), chat(office, name="bob")
     expect(admin.get_by_text("Nothing is running or waiting.")).to_be_visible()
     ask(ada, "long <b>tale</b>")
     expect(row(admin, "ada")).to_contain_text("answering")
@@ -54,9 +56,9 @@ def test_requests_are_seen_opened_and_cancelled_as_they_come_and_go(office: Runn
     assert office.rows("select detail from audit where action = 'request.cancel'") == [("ada: =too long",)]
 
 
-def test_a_waiting_request_is_moved_to_the_front(office: RunningServer, visit: Visit) -> None:
+def test_a_waiting_request_is_moved_to_the_front(office: RunningServer, visit: Visit, chat: Chat) -> None:
     admin = visit(office, "/admin")
-    ada, bob, eve = (visit(office, name=name) for name in ("ada", "bob", "eve"))
+    ada, bob, eve = (chat(office, name=name) for name in ("ada", "bob", "eve"))
     ask(ada, "long one")
     expect(row(admin, "ada")).to_contain_text("answering")
     ask(bob, "hello from bob")
@@ -75,8 +77,8 @@ def test_a_waiting_request_is_moved_to_the_front(office: RunningServer, visit: V
     expect(bob.locator(".turn").last).to_contain_text("You said: hello from bob")
 
 
-def test_how_far_a_prompt_is_read_is_seen(office: RunningServer, visit: Visit) -> None:
-    admin, ada = visit(office, "/admin"), visit(office, name="ada")
+def test_how_far_a_prompt_is_read_is_seen(office: RunningServer, visit: Visit, chat: Chat) -> None:
+    admin, ada = visit(office, "/admin"), chat(office, name="ada")
     ask(ada, "read slowly " + "word " * 600)
     expect(row(admin, "ada")).to_contain_text(re.compile(r"reading the prompt, \d+% of \d+ tokens"))
     expect(row(admin, "ada").locator("td").nth(7)).to_have_text("1")  # slot
@@ -86,10 +88,10 @@ def test_how_far_a_prompt_is_read_is_seen(office: RunningServer, visit: Visit) -
 
 
 def test_a_higher_limit_is_previewed_lets_a_waiting_request_start_and_is_kept(
-    office: RunningServer, visit: Visit
+    office: RunningServer, visit: Visit, chat: Chat
 ) -> None:
     admin, steer = visit(office, "/admin"), visit(office, "/admin/steer")
-    ada, bob = visit(office, name="ada"), visit(office, name="bob")
+    ada, bob = chat(office, name="ada"), chat(office, name="bob")
     one_answers_and_one_waits(admin, ada, bob, "long two")
 
     running = steer.get_by_label("Running at once")
@@ -200,8 +202,10 @@ def test_the_audit_trail_is_read_by_kind_and_by_person(office: RunningServer, vi
     expect(page.get_by_text("Nothing found.")).to_be_visible()
 
 
-def test_a_socket_of_somebody_else_cannot_press_an_administrators_buttons(office: RunningServer, visit: Visit) -> None:
-    admin, ada, bob = visit(office, "/admin"), visit(office, name="ada"), visit(office, name="bob")
+def test_a_socket_of_somebody_else_cannot_press_an_administrators_buttons(
+    office: RunningServer, visit: Visit, chat: Chat
+) -> None:
+    admin, ada, bob = visit(office, "/admin"), chat(office, name="ada"), chat(office, name="bob")
     ask(ada, "long")
     expect(row(admin, "ada")).to_contain_text("answering")
     bob.wait_for_function("window.socket?.connected")

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.admin import ask, audit, button, cancel, confirm, one_answers_and_one_waits, row
-from tests.browser.conftest import Visit
+from tests.browser.conftest import Chat, Visit
 from tests.server import PASSWORD, RunningServer, bearer, key_of
 
 pytestmark = pytest.mark.browser
@@ -21,9 +21,9 @@ def asked(server: RunningServer, name: str = "eve") -> httpx.Response:
     return httpx.post(f"{server.url}/v1/chat/completions", json=question, headers=bearer(key_of(name)), timeout=60)
 
 
-def test_a_pause_tells_people_why_keeps_what_runs_and_ends(office: RunningServer, visit: Visit) -> None:
+def test_a_pause_tells_people_why_keeps_what_runs_and_ends(office: RunningServer, visit: Visit, chat: Chat) -> None:
     admin, steer = visit(office, "/admin"), visit(office, "/admin/steer")
-    ada, bob = visit(office, name="ada"), visit(office, name="bob")
+    ada, bob = chat(office, name="ada"), chat(office, name="bob")
     ask(ada, "long")
     expect(row(admin, "ada")).to_contain_text("answering")
     steer.get_by_label("What people read meanwhile").fill("系统维护 <i>一小时</i>。")
@@ -49,8 +49,8 @@ def test_a_pause_tells_people_why_keeps_what_runs_and_ends(office: RunningServer
     assert len(audit(office, "intake.pause")) == len(audit(office, "intake.resume")) == 1
 
 
-def test_a_drain_says_when_nothing_is_left(office: RunningServer, visit: Visit) -> None:
-    admin, steer, ada = visit(office, "/admin"), visit(office, "/admin/steer"), visit(office, name="ada")
+def test_a_drain_says_when_nothing_is_left(office: RunningServer, visit: Visit, chat: Chat) -> None:
+    admin, steer, ada = visit(office, "/admin"), visit(office, "/admin/steer"), chat(office, name="ada")
     ask(ada, "long")
     expect(row(admin, "ada")).to_contain_text("answering")
     button(steer, "Drain").click()
@@ -62,8 +62,8 @@ def test_a_drain_says_when_nothing_is_left(office: RunningServer, visit: Visit) 
     expect(steer.locator(".state")).to_contain_text("Answering")
 
 
-def test_a_stall_turns_the_header_red_and_readiness_to_no(office: RunningServer, visit: Visit) -> None:
-    admin, history, ada = visit(office, "/admin"), visit(office, "/admin/history"), visit(office, name="ada")
+def test_a_stall_turns_the_header_red_and_readiness_to_no(office: RunningServer, visit: Visit, chat: Chat) -> None:
+    admin, history, ada = visit(office, "/admin"), visit(office, "/admin/history"), chat(office, name="ada")
     ask(ada, "stand still")
     expect(admin.locator(".state.bad")).to_contain_text(
         "Requests run, and nothing has come from the engine", timeout=90_000
@@ -78,9 +78,9 @@ def test_a_stall_turns_the_header_red_and_readiness_to_no(office: RunningServer,
     assert httpx.get(office.url + "/readyz").status_code == 200
 
 
-def test_another_model_is_loaded_or_the_earlier_one_again(office: RunningServer, visit: Visit) -> None:
+def test_another_model_is_loaded_or_the_earlier_one_again(office: RunningServer, visit: Visit, chat: Chat) -> None:
     admin, models = visit(office, "/admin"), visit(office, "/admin/model")
-    ada, bob = visit(office, name="ada"), visit(office, name="bob")
+    ada, bob = chat(office, name="ada"), chat(office, name="bob")
     one_answers_and_one_waits(admin, ada, bob, "hello from bob")
 
     button(models, "Load…: second").click()

@@ -6,7 +6,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import Visit
+from tests.browser.conftest import Chat, Visit
 from tests.server import RunningServer
 
 pytestmark = pytest.mark.browser
@@ -49,8 +49,8 @@ def test_a_question_is_answered_and_gets_an_address_of_its_own(server: RunningSe
     expect(page.locator(".turn")).to_have_count(1)
 
 
-def test_an_answer_grows_before_ones_eyes_and_stop_keeps_what_is_there(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_an_answer_grows_before_ones_eyes_and_stop_keeps_what_is_there(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     ask(page, "long story")
     expect(answer(page)).to_contain_text("word5")
     seen = answer(page).inner_text()
@@ -64,8 +64,8 @@ def test_an_answer_grows_before_ones_eyes_and_stop_keeps_what_is_there(server: R
     expect(answer(page)).to_have_text(kept)
 
 
-def test_escape_stops(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_escape_stops(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     ask(page, "long story")
     expect(answer(page)).to_contain_text("word3")
     page.keyboard.press("Escape")
@@ -73,8 +73,8 @@ def test_escape_stops(server: RunningServer, visit: Visit) -> None:
     expect(page.get_by_role("button", name="Send")).to_be_visible()
 
 
-def test_a_reload_in_the_middle_loses_nothing_and_doubles_nothing(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_a_reload_in_the_middle_loses_nothing_and_doubles_nothing(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     ask(page, "long story")
     expect(answer(page)).to_contain_text("word10")
     page.reload()
@@ -86,8 +86,8 @@ def test_a_reload_in_the_middle_loses_nothing_and_doubles_nothing(server: Runnin
     expect(page.locator(".turn")).to_have_count(1)
 
 
-def test_two_tabs_of_a_conversation_stay_in_step(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_two_tabs_of_a_conversation_stay_in_step(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     ask(page, "First question")
     expect(page.locator(".turn")).to_have_attribute("data-status", "done")
     other = page.context.new_page()
@@ -115,8 +115,8 @@ def test_a_new_tab_takes_up_an_answer_whose_page_was_closed(server: RunningServe
     expect(note(other)).to_contain_text("You stopped this answer.")
 
 
-def test_enter_twice_sends_once(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_enter_twice_sends_once(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     box(page).fill("Only once, please")
     page.evaluate(
         """() => {
@@ -131,8 +131,8 @@ def test_enter_twice_sends_once(server: RunningServer, visit: Visit) -> None:
     expect(page.locator(".turn")).to_have_count(1)
 
 
-def test_shift_enter_breaks_the_line(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_shift_enter_breaks_the_line(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     box(page).fill("one")
     box(page).press("Shift+Enter")
     page.keyboard.type("two")
@@ -140,8 +140,8 @@ def test_shift_enter_breaks_the_line(server: RunningServer, visit: Visit) -> Non
     expect(page.locator(".turn")).to_have_count(0)
 
 
-def test_enter_in_an_input_method_chooses_and_does_not_send(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_enter_in_an_input_method_chooses_and_does_not_send(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     box(page).focus()
     devtools = page.context.new_cdp_session(page)
     devtools.send("Input.imeSetComposition", {"text": "ni hao", "selectionStart": 6, "selectionEnd": 6})
@@ -166,15 +166,15 @@ def test_on_a_touch_screen_enter_breaks_the_line(server: RunningServer, visit: V
     expect(page.get_by_role("button", name="Edit", exact=True)).to_have_css("opacity", "1")  # nothing hovers here
 
 
-def test_a_draft_outlives_the_page(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_a_draft_outlives_the_page(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     box(page).fill("half a thou")
     page.reload()
     expect(box(page)).to_have_value("half a thou")
 
 
-def test_a_paste_that_is_too_long_is_told_and_loses_nothing(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_a_paste_that_is_too_long_is_told_and_loses_nothing(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     box(page).fill("my draft")
     page.evaluate(
         """() => {
@@ -188,8 +188,8 @@ def test_a_paste_that_is_too_long_is_told_and_loses_nothing(server: RunningServe
     expect(box(page)).to_have_value("my draft")
 
 
-def test_a_message_longer_than_the_context_is_refused_with_both_numbers(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_a_message_longer_than_the_context_is_refused_with_both_numbers(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     text = "word " * 4200
     ask(page, text)
     expect(page.get_by_role("alert")).to_contain_text("4,206 tokens, and the model reads 4,096")
@@ -197,8 +197,8 @@ def test_a_message_longer_than_the_context_is_refused_with_both_numbers(server: 
     expect(page.locator(".turn")).to_have_count(0)
 
 
-def test_failures_keep_the_text_and_offer_another_try(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_failures_keep_the_text_and_offer_another_try(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     ask(page, "fail midway")
     expect(note(page)).to_contain_text("Something went wrong while this was answered.")
     expect(answer(page)).to_have_text("This answer breaks off")
@@ -206,8 +206,8 @@ def test_failures_keep_the_text_and_offer_another_try(server: RunningServer, vis
     expect(page.get_by_text("2/2")).to_be_visible()
 
 
-def test_regenerate_makes_another_version_and_both_can_be_read(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_regenerate_makes_another_version_and_both_can_be_read(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     ask(page, "Tell me again")
     page.get_by_role("button", name="Regenerate").click()
     expect(page.get_by_text("2/2")).to_be_visible()
@@ -242,8 +242,8 @@ def test_copies_the_markdown_of_an_answer_and_the_text_of_code(server: RunningSe
         wrap.click()
 
 
-def test_figures_of_an_answer_on_demand(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_figures_of_an_answer_on_demand(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     ask(page, "How fast are you, and who are you?")
     page.get_by_role("button", name="Details").click()
     for name in ("Waited", "First token after", "Tokens", "Tokens per second", "Model"):

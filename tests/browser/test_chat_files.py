@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Visit
+from tests.browser.conftest import PICTURE, Visit
 from tests.server import RunningServer, form_token, running_server
 
 pytestmark = pytest.mark.browser
@@ -100,7 +100,7 @@ def test_files_are_ones_own_alone(office: RunningServer, visit: Visit) -> None:
 
 
 def test_nobody_gets_a_file_without_signing_in(office: RunningServer, visit: Visit) -> None:
-    page = visit(office, name="ada")
+    page = visit(office, PICTURE)
     page.context.clear_cookies()
     page.goto(office.url + "/conversations/export")
     expect(page).to_have_url(office.url + "/login?next=/conversations/export")

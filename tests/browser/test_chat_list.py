@@ -1,14 +1,24 @@
 """The list of conversations: search, rename, delete and undo, moving between them, and nobody else's."""
 
 import re
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import Visit
+from storage.records import UserRole
+from tests.browser.conftest import Chat, Visit
 from tests.server import RunningServer, running_server
 
 pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def office() -> Iterator[RunningServer]:
+    """For tests that look at whole lists, each of somebody's own."""
+    people: dict[str, UserRole] = {"ada": "staff", "bob": "staff", "cleo": "staff", "dora": "staff"}
+    with running_server(accounts=people) as running:
+        yield running
 
 
 def ask(page: Page, question: str) -> None:
@@ -45,8 +55,8 @@ def new_chat(page: Page) -> None:
     expect(page.get_by_role("heading", name="What can I help you with?")).to_be_visible()
 
 
-def test_moving_between_conversations_needs_no_reload(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_moving_between_conversations_needs_no_reload(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     page.evaluate("window.sameDocument = true")
     ask(page, "About apples")
     first = page.url
@@ -65,8 +75,8 @@ def test_moving_between_conversations_needs_no_reload(server: RunningServer, vis
     assert page.evaluate("window.sameDocument")
 
 
-def test_renaming_is_seen_in_every_tab(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_renaming_is_seen_in_every_tab(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     ask(page, "A clumsy first title")
     other = page.context.new_page()
     other.goto(page.url)
@@ -101,8 +111,8 @@ def test_deleting_can_be_undone(server: RunningServer, visit: Visit) -> None:
     expect(undo).not_to_be_visible()
 
 
-def test_deleting_a_conversation_ends_its_running_answer(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_deleting_a_conversation_ends_its_running_answer(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     page.get_by_label("Write a message").fill("long and deleted")
     page.keyboard.press("Enter")
     expect(page.locator(".answer-text")).to_contain_text("word3")
@@ -113,8 +123,8 @@ def test_deleting_a_conversation_ends_its_running_answer(server: RunningServer, 
     expect(page.locator(".note")).to_contain_text("You stopped this answer.")
 
 
-def test_search_finds_titles_and_texts_and_two_chinese_characters(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_search_finds_titles_and_texts_and_two_chinese_characters(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     ask(page, "Where do zebras live?")
     ask(page, "今天的天气怎么样")
     new_chat(page)
@@ -131,8 +141,8 @@ def test_search_finds_titles_and_texts_and_two_chinese_characters(server: Runnin
     expect(listed(page).filter(has_text="Something else altogether")).to_be_visible()
 
 
-def test_hits_are_gone_through_with_the_keyboard(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_hits_are_gone_through_with_the_keyboard(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     for title in ("quince one", "quince two", "quince <i>three</i>"):
         ask(page, title)
         new_chat(page)
@@ -156,8 +166,8 @@ def test_hits_are_gone_through_with_the_keyboard(server: RunningServer, visit: V
     expect(search).to_have_value("")
 
 
-def test_the_menu_of_a_conversation_is_used_with_the_keyboard(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_the_menu_of_a_conversation_is_used_with_the_keyboard(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     ask(page, "by keyboard")
     page.get_by_role("button", name="Options: by keyboard").focus()
     page.keyboard.press("Enter")
@@ -169,81 +179,78 @@ def test_the_menu_of_a_conversation_is_used_with_the_keyboard(server: RunningSer
     expect(page.get_by_role("button", name="Options: by keyboard")).to_be_focused()
 
 
-def test_pins_folders_and_the_archive_are_the_same_in_every_tab(visit: Visit) -> None:
-    with running_server() as server:
-        page = visit(server)
-        for title in ("important", "for work", "over and done"):
-            ask(page, title)
-            new_chat(page)
-        other = page.context.new_page()
-        other.goto(server.url)
-        act(page, "important", "Pin")
-        into_folder(page, "for work", "工作 <b>")
-        act(page, "over and done", "Archive")
-        for tab in (page, other):
-            expect(group(tab, "Pinned").locator("li")).to_have_text([re.compile("important")])
-            expect(group(tab, "工作 <b>").locator("li")).to_have_text([re.compile("for work")])
-            expect(listed(tab)).to_have_count(2)
-        page.get_by_role("button", name="工作 <b>", exact=True).click()
-        expect(listed(page)).to_have_count(1)
-        page.reload()
-        expect(listed(page)).to_have_count(1)
-        page.get_by_role("button", name="工作 <b>", exact=True).click()
+def test_pins_folders_and_the_archive_are_the_same_in_every_tab(office: RunningServer, visit: Visit) -> None:
+    page = visit(office, name="ada")
+    for title in ("important", "for work", "over and done"):
+        ask(page, title)
+        new_chat(page)
+    other = page.context.new_page()
+    other.goto(office.url)
+    act(page, "important", "Pin")
+    into_folder(page, "for work", "工作 <b>")
+    act(page, "over and done", "Archive")
+    for tab in (page, other):
+        expect(group(tab, "Pinned").locator("li")).to_have_text([re.compile("important")])
+        expect(group(tab, "工作 <b>").locator("li")).to_have_text([re.compile("for work")])
+        expect(listed(tab)).to_have_count(2)
+    page.get_by_role("button", name="工作 <b>", exact=True).click()
+    expect(listed(page)).to_have_count(1)
+    page.reload()
+    expect(listed(page)).to_have_count(1)
+    page.get_by_role("button", name="工作 <b>", exact=True).click()
 
-        page.locator(".own-button").click()
-        page.get_by_role("button", name="Archived").click()
-        expect(listed(page)).to_have_text([re.compile("over and done")])
-        act(page, "over and done", "Take out of the archive")
-        expect(page.get_by_text("Nothing is archived.")).to_be_visible()
-        page.get_by_role("button", name="Back to the list").click()
-        expect(group(page, "Today").locator("li")).to_have_text([re.compile("over and done")])
+    page.locator(".own-button").click()
+    page.get_by_role("button", name="Archived").click()
+    expect(listed(page)).to_have_text([re.compile("over and done")])
+    act(page, "over and done", "Take out of the archive")
+    expect(page.get_by_text("Nothing is archived.")).to_be_visible()
+    page.get_by_role("button", name="Back to the list").click()
+    expect(group(page, "Today").locator("li")).to_have_text([re.compile("over and done")])
 
-        page.get_by_role("button", name="Rename this folder: 工作 <b>").click()
-        page.get_by_role("combobox", name="Folder").fill("")
-        page.get_by_role("dialog").get_by_role("button", name="Save").click()
-        act(page, "important", "Unpin")
-        expect(group(page, "Today").locator("li")).to_have_count(3)
-        expect(listed(other)).to_have_count(3)
+    page.get_by_role("button", name="Rename this folder: 工作 <b>").click()
+    page.get_by_role("combobox", name="Folder").fill("")
+    page.get_by_role("dialog").get_by_role("button", name="Save").click()
+    act(page, "important", "Unpin")
+    expect(group(page, "Today").locator("li")).to_have_count(3)
+    expect(listed(other)).to_have_count(3)
 
 
-def test_what_is_archived_is_found(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_what_is_archived_is_found(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     ask(page, "a dusty persimmon")
     act(page, "a dusty persimmon", "Archive")
     page.get_by_label("Search").fill("persimmon")
     expect(listed(page).locator(".item-tag")).to_have_text(["Archived"])
 
 
-def test_the_list_is_divided_by_the_readers_days(visit: Visit) -> None:
-    with running_server() as server:
-        page = visit(server)
-        for title, days in (("Long ago", 40), ("Some days ago", 4), ("The day before", 1), ("Just now", 0)):
-            ask(page, title)
-            earlier = "update conversations set updated_at = datetime(updated_at, ?) where title = ?"
-            server.change(earlier, f"-{days} days", title)
-            new_chat(page)
-        page.reload()
-        groups = page.get_by_role("navigation", name="Conversations").locator("section")
-        expect(groups).to_have_text(
-            [
-                re.compile(r"^Today\s*Just now"),
-                re.compile(r"^Yesterday\s*The day before"),
-                re.compile(r"^Last 7 days\s*Some days ago"),
-                re.compile(r"^Older\s*Long ago"),
-            ]
-        )
+def test_the_list_is_divided_by_the_readers_days(office: RunningServer, visit: Visit) -> None:
+    page = visit(office, name="bob")
+    for title, days in (("Long ago", 40), ("Some days ago", 4), ("The day before", 1), ("Just now", 0)):
+        ask(page, title)
+        earlier = "update conversations set updated_at = datetime(updated_at, ?) where title = ?"
+        office.change(earlier, f"-{days} days", title)
+        new_chat(page)
+    page.reload()
+    groups = page.get_by_role("navigation", name="Conversations").locator("section")
+    expect(groups).to_have_text(
+        [
+            re.compile(r"^Today\s*Just now"),
+            re.compile(r"^Yesterday\s*The day before"),
+            re.compile(r"^Last 7 days\s*Some days ago"),
+            re.compile(r"^Older\s*Long ago"),
+        ]
+    )
 
 
-def test_nobody_sees_what_is_somebody_elses(visit: Visit) -> None:
-    with running_server(accounts={"ada": "staff", "bob": "staff"}) as server:
-        page = visit(server, name="ada")
-        ask(page, "A secret of mine")
-        other = visit(server, name="bob")
-        other.goto(page.url)
-        expect(other.get_by_role("heading", name="There is no such conversation.")).to_be_visible()
-        expect(other.get_by_text("secret")).to_have_count(0)
-        other.get_by_label("Search").fill("secret")
-        expect(other.get_by_text("Nothing found.")).to_be_visible()
+def test_nobody_sees_what_is_somebody_elses(office: RunningServer, visit: Visit) -> None:
+    page = visit(office, name="cleo")
+    ask(page, "A secret of mine")
+    expect(page).to_have_url(re.compile(r"/c/\w+$"))
+    other = visit(office, page.url.removeprefix(office.url), name="dora")
+    expect(other.get_by_role("heading", name="There is no such conversation.")).to_be_visible()
+    expect(other.get_by_text("secret")).to_have_count(0)
+    other.get_by_label("Search").fill("secret")
+    expect(other.get_by_text("Nothing found.")).to_be_visible()
 
 
 def test_on_a_phone_the_list_is_a_drawer(server: RunningServer, visit: Visit) -> None:

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import Visit
+from tests.browser.conftest import Chat, Visit
 from tests.server import RunningServer, eventually, running_server
 
 pytestmark = pytest.mark.browser
@@ -46,8 +46,8 @@ def answer(page: Page) -> Locator:
     return page.locator(".turn").last.locator(".answer-text")
 
 
-def test_an_answer_goes_on_while_its_page_shows_another_conversation(hasty: RunningServer, visit: Visit) -> None:
-    page = visit(hasty)
+def test_an_answer_goes_on_while_its_page_shows_another_conversation(hasty: RunningServer, chat: Chat) -> None:
+    page = chat(hasty)
     ask(page, "A short one")
     expect(answer(page)).to_have_text("You said: A short one")
     page.get_by_role("link", name="New chat").click()
@@ -59,8 +59,8 @@ def test_an_answer_goes_on_while_its_page_shows_another_conversation(hasty: Runn
     eventually(lambda: hasty.rows("select status from exchanges where prompt like 'many words%'") == [("done",)])
 
 
-def test_leaving_before_the_question_is_taken(hasty: RunningServer, visit: Visit) -> None:
-    page = visit(hasty)
+def test_leaving_before_the_question_is_taken(hasty: RunningServer, chat: Chat) -> None:
+    page = chat(hasty)
     ask(page, "Where I go")
     expect(answer(page)).to_have_text("You said: Where I go")
     page.goto(hasty.url + "/")
@@ -75,8 +75,8 @@ def test_leaving_before_the_question_is_taken(hasty: RunningServer, visit: Visit
     expect(answer(page)).to_have_text(re.compile(r"You said: What I leave behind"))
 
 
-def test_half_an_emoji_is_taken(hasty: RunningServer, visit: Visit) -> None:
-    page = visit(hasty)
+def test_half_an_emoji_is_taken(hasty: RunningServer, chat: Chat) -> None:
+    page = chat(hasty)
     page.evaluate(
         LEAVE_AT_ONCE.replace('document.querySelector(".sidebar-item a, nav li a").click();', ""), ["a\ud83d"]
     )
@@ -136,18 +136,16 @@ ASK_AS_SOON_AS = """([selector, question]) => new MutationObserver((changes, obs
 }).observe(document.querySelector(".thread"), {subtree: true, childList: true, attributes: true})"""
 
 
-def test_a_question_is_taken_at_the_moment_the_answer_before_is_seen_to_end(
-    server: RunningServer, visit: Visit
-) -> None:
-    page = visit(server)
+def test_a_question_is_taken_at_the_moment_the_answer_before_is_seen_to_end(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     ask(page, "first")
     page.evaluate(ASK_AS_SOON_AS, ['.turn[data-status="done"]', "second"])
     expect(page.locator(".turn")).to_have_count(2)
     expect(answer(page)).to_have_text("You said: second")
 
 
-def test_a_question_is_taken_at_the_moment_a_new_chat_is_seen(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_a_question_is_taken_at_the_moment_a_new_chat_is_seen(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     ask(page, "in the one before")
     expect(answer(page)).to_have_text("You said: in the one before")
     page.evaluate(ASK_AS_SOON_AS, [".welcome", "in the new one"])
@@ -157,9 +155,9 @@ def test_a_question_is_taken_at_the_moment_a_new_chat_is_seen(server: RunningSer
 
 
 def test_who_types_right_after_the_click_types_into_the_conversation_that_was_clicked(
-    server: RunningServer, visit: Visit
+    server: RunningServer, chat: Chat
 ) -> None:
-    page = visit(server)
+    page = chat(server)
     ask(page, "about plums")
     expect(page.locator('.turn[data-status="done"]')).to_be_visible()
     page.evaluate(

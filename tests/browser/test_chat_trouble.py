@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 
 import httpx
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.barriers import passes
 from tests.browser.conftest import Visit
@@ -148,11 +148,8 @@ def test_hostile_text_stays_text_wherever_it_is_shown(server: RunningServer, vis
     assert page.evaluate("window.attacked") is None
 
 
-def test_signing_out_elsewhere_takes_the_page_away(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
-    with_own_session = page.context.browser
-    assert with_own_session
-    context = with_own_session.new_context(locale="en-GB")
+def test_signing_out_elsewhere_takes_the_page_away(server: RunningServer, chromium: Browser) -> None:
+    context = chromium.new_context(locale="en-GB")  # with a session of its own
     tab = context.new_page()
     tab.goto(server.url + "/login")
     tab.get_by_label("Name").fill("admin")

@@ -6,7 +6,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import Visit
+from tests.browser.conftest import Chat, Visit
 from tests.server import RunningServer, eventually
 
 pytestmark = pytest.mark.browser
@@ -61,9 +61,9 @@ def second_tab(page: Page) -> Page:
 
 
 def test_an_edited_question_begins_a_branch_and_both_can_be_read_in_both_tabs(
-    server: RunningServer, visit: Visit
+    server: RunningServer, chat: Chat
 ) -> None:
-    page = visit(server)
+    page = chat(server)
     ask(page, "apples")
     ask(page, "pears")
     other = second_tab(page)
@@ -88,8 +88,8 @@ def test_an_edited_question_begins_a_branch_and_both_can_be_read_in_both_tabs(
         expect(questions(tab)).to_have_text(["You asked: cherries", "You asked: plums"])
 
 
-def test_an_edit_can_be_left_and_an_empty_one_is_not_sent(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_an_edit_can_be_left_and_an_empty_one_is_not_sent(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     ask(page, "as it was")
     question, said = questions(page).bounding_box(), answer(page).bounding_box()
     assert question
@@ -104,16 +104,16 @@ def test_an_edit_can_be_left_and_an_empty_one_is_not_sent(server: RunningServer,
     expect(turn(page).get_by_role("button", name="Edit")).to_be_focused()
 
 
-def test_an_edit_that_is_not_taken_stays_where_it_is_written(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_an_edit_that_is_not_taken_stays_where_it_is_written(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     ask(page, "short")
     edit(page, 0, "word " * 4200)
     expect(page.get_by_role("alert")).to_contain_text("4,206 tokens, and the model reads 4,096")
     expect(page.get_by_label("Edit your message")).to_have_value("word " * 4200)
 
 
-def test_editing_while_it_streams_stops_the_answer_and_keeps_it(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_editing_while_it_streams_stops_the_answer_and_keeps_it(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     page.get_by_label("Write a message").fill("long and wrong")
     page.get_by_label("Write a message").press("Enter")
     expect(answer(page)).to_contain_text("word3")
@@ -124,8 +124,8 @@ def test_editing_while_it_streams_stops_the_answer_and_keeps_it(server: RunningS
     expect(answer(page)).to_contain_text("word3")
 
 
-def test_versions_are_chosen_for_every_tab_and_the_draft_stays(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_versions_are_chosen_for_every_tab_and_the_draft_stays(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     ask(page, "again and again")
     page.get_by_label("Write a message").fill("half a thought")
     for versions in ("2/2", "3/3"):  # one after the other: a second press while the first is being taken is passed over
@@ -138,8 +138,8 @@ def test_versions_are_chosen_for_every_tab_and_the_draft_stays(server: RunningSe
     expect(page.get_by_label("Write a message")).to_have_value("half a thought")
 
 
-def test_regenerates_with_other_settings(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_regenerates_with_other_settings(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     ask(page, "one two three four")
     more(page, 0, "Regenerate with other settings")
     page.get_by_label("Longest answer").fill("3")
@@ -152,10 +152,8 @@ def test_regenerates_with_other_settings(server: RunningServer, visit: Visit) ->
 
 
 @pytest.mark.parametrize("tabs", [1, 2])
-def test_a_cut_off_answer_goes_on_where_it_stopped_as_one_message(
-    server: RunningServer, visit: Visit, tabs: int
-) -> None:
-    page = visit(server)
+def test_a_cut_off_answer_goes_on_where_it_stopped_as_one_message(server: RunningServer, chat: Chat, tabs: int) -> None:
+    page = chat(server)
     kept = stopped(page, f"long in {tabs}")
     other = second_tab(page) if tabs == 2 else page
     other.get_by_role("button", name="Continue").click()
@@ -177,9 +175,9 @@ def test_a_cut_off_answer_goes_on_where_it_stopped_as_one_message(
 
 
 def test_a_failed_answer_goes_on_and_the_next_question_follows_the_whole_of_it(
-    server: RunningServer, visit: Visit
+    server: RunningServer, chat: Chat
 ) -> None:
-    page = visit(server)
+    page = chat(server)
     page.get_by_label("Write a message").fill("fail midway, please")
     page.get_by_label("Write a message").press("Enter")
     expect(turn(page).locator(".note")).to_contain_text("Something went wrong")
@@ -195,8 +193,8 @@ def test_a_failed_answer_goes_on_and_the_next_question_follows_the_whole_of_it(
     expect(answer(page, 0)).to_have_text("This answer breaks off and goes on.")
 
 
-def test_a_deleted_turn_goes_from_every_tab_and_can_come_back(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_a_deleted_turn_goes_from_every_tab_and_can_come_back(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     for question in ("first", "second", "third"):
         ask(page, question)
     other = second_tab(page)
@@ -213,8 +211,8 @@ def test_a_deleted_turn_goes_from_every_tab_and_can_come_back(server: RunningSer
     assert server.rows("select count(*) from exchanges where prompt in ('first', 'second', 'third')") == [(3,)]
 
 
-def test_deleting_a_turn_that_streams_stops_it(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_deleting_a_turn_that_streams_stops_it(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     ask(page, "stays")
     page.get_by_label("Write a message").fill("long and unwanted")
     page.get_by_label("Write a message").press("Enter")
@@ -226,8 +224,8 @@ def test_deleting_a_turn_that_streams_stops_it(server: RunningServer, visit: Vis
     expect(questions(page)).to_have_text(["You asked: stays", "You asked: long and unwanted"])
 
 
-def test_one_version_is_deleted_and_the_other_is_shown(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_one_version_is_deleted_and_the_other_is_shown(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     ask(page, "twice")
     first = turn(page).get_attribute("data-id")
     page.get_by_role("button", name="Regenerate", exact=True).click()
@@ -237,8 +235,8 @@ def test_one_version_is_deleted_and_the_other_is_shown(server: RunningServer, vi
     expect(page.get_by_text("1/1")).to_have_count(0)
 
 
-def test_a_branch_into_a_new_chat_begins_alike_and_goes_its_own_way(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_a_branch_into_a_new_chat_begins_alike_and_goes_its_own_way(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     ask(page, "root")
     ask(page, "stem")
     address = page.url
@@ -254,9 +252,9 @@ def test_a_branch_into_a_new_chat_begins_alike_and_goes_its_own_way(server: Runn
     assert server.rows(counted) == [(3,)], "nothing is in the log twice"
 
 
-def test_two_tabs_that_ask_at_once_ask_once(server: RunningServer, visit: Visit) -> None:
+def test_two_tabs_that_ask_at_once_ask_once(server: RunningServer, chat: Chat) -> None:
     """The second of two is told that an answer is on its way."""
-    page = visit(server)
+    page = chat(server)
     kept = stopped(page, "long, at once")
     other = second_tab(page)
     expect(other.get_by_role("button", name="Continue")).to_be_visible()

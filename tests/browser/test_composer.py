@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import FilePayload, Locator, Page, expect
 
-from tests.browser.conftest import Visit
+from tests.browser.conftest import Chat, Visit
 from tests.server import RunningServer
 
 pytestmark = pytest.mark.browser
@@ -30,8 +30,8 @@ def attach(page: Page, *files: tuple[str, bytes]) -> None:
     page.locator(".composer input[type=file]").set_input_files(sent)
 
 
-def test_a_file_goes_with_the_question_and_is_shown_folded(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_a_file_goes_with_the_question_and_is_shown_folded(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     attach(page, ("数据.csv", CSV), ("notes.md", b"# Notes\n```\nnot the end\n```\n"))
     chips = page.locator(".file-chip")
     expect(chips).to_have_count(2)
@@ -55,8 +55,8 @@ def test_a_file_goes_with_the_question_and_is_shown_folded(server: RunningServer
     assert "File: " in prompt
 
 
-def test_a_file_that_is_no_text_or_too_large_is_refused_by_name(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_a_file_that_is_no_text_or_too_large_is_refused_by_name(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     attach(page, ("picture.png", b"\x89PNG\r\n\x1a\n\0"))
     expect(page.get_by_role("alert")).to_contain_text("picture.png is no text file")
     attach(page, ("log.txt", b"x" * 600_000))
@@ -66,8 +66,8 @@ def test_a_file_that_is_no_text_or_too_large_is_refused_by_name(server: RunningS
     expect(page.locator(".file-chip")).to_have_count(0)
 
 
-def test_files_are_dropped_on_the_box_as_many_as_a_message_may_have(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_files_are_dropped_on_the_box_as_many_as_a_message_may_have(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     page.evaluate(
         """() => {
             const dataTransfer = new DataTransfer();
@@ -86,9 +86,9 @@ def test_files_are_dropped_on_the_box_as_many_as_a_message_may_have(server: Runn
 
 
 def test_tokens_are_counted_while_one_writes_and_too_many_are_told_before_sending(
-    server: RunningServer, visit: Visit
+    server: RunningServer, chat: Chat
 ) -> None:
-    page = visit(server)
+    page = chat(server)
     box(page).fill("one two three")
     expect(count(page)).to_have_text(re.compile(r"^\d+ tokens, room for 4,\d+ more$"))
     box(page).fill("word " * 4200)
@@ -126,8 +126,8 @@ def test_a_large_paste_is_kept_whole(server: RunningServer, visit: Visit) -> Non
     expect(box(page)).to_have_value(text)
 
 
-def test_the_box_grows_with_its_text(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_the_box_grows_with_its_text(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     height = "(box) => box.getBoundingClientRect().height"
     one = box(page).evaluate(height)
     box(page).fill("one\ntwo\nthree\nfour")
@@ -136,8 +136,8 @@ def test_the_box_grows_with_its_text(server: RunningServer, visit: Visit) -> Non
     assert box(page).evaluate(height) < 300
 
 
-def test_each_conversation_keeps_its_own_draft(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_each_conversation_keeps_its_own_draft(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     box(page).fill("Draft elsewhere")
     box(page).press("Enter")
     expect(answer(page)).to_have_text("You said: Draft elsewhere")
@@ -194,8 +194,8 @@ def test_shortcuts_are_listed_and_can_be_turned_off(server: RunningServer, visit
     expect(page.locator(".question")).to_have_text("You asked: long, and no key ends it")
 
 
-def test_a_new_conversation_by_keys(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_a_new_conversation_by_keys(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     box(page).fill("Leave me by keys")
     box(page).press("Enter")
     expect(answer(page)).to_have_text("You said: Leave me by keys")
@@ -204,8 +204,8 @@ def test_a_new_conversation_by_keys(server: RunningServer, visit: Visit) -> None
     expect(box(page)).to_be_focused()
 
 
-def test_arrow_up_in_the_empty_box_takes_up_the_last_message(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_arrow_up_in_the_empty_box_takes_up_the_last_message(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     box(page).fill("Say it better")
     box(page).press("Enter")
     expect(answer(page)).to_have_text("You said: Say it better")
@@ -215,9 +215,9 @@ def test_arrow_up_in_the_empty_box_takes_up_the_last_message(server: RunningServ
     expect(edited).to_be_focused()
 
 
-def test_no_key_of_an_input_method_does_anything_else(server: RunningServer, visit: Visit) -> None:
+def test_no_key_of_an_input_method_does_anything_else(server: RunningServer, chat: Chat) -> None:
     """Safari says keyCode 229 and no longer isComposing for the Enter that ends a composition."""
-    page = visit(server)
+    page = chat(server)
     box(page).fill("你好")
     page.evaluate(
         """() => {
@@ -248,8 +248,8 @@ def compose(page: Page) -> None:
     devtools.send("Input.insertText", {"text": "你好"})
 
 
-def test_an_input_method_has_its_keys_to_itself_in_the_other_fields(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_an_input_method_has_its_keys_to_itself_in_the_other_fields(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     box(page).fill("as it was ")
     box(page).press("Enter")
     expect(page.locator(".turn")).to_have_attribute("data-status", "done")

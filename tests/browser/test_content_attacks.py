@@ -18,7 +18,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 from engine.types import Exchange, ExchangeFilter, Message
 from storage import Store
 from storage.records import User
-from tests.browser.conftest import Visit
+from tests.browser.conftest import PICTURE, Visit
 from tests.browser.log import write_log
 from tests.databases import SECRET, in_a_thread
 from tests.payloads import EVIL, PAYLOADS
@@ -142,7 +142,7 @@ async def _write_own(store: Store, own: User, texts: list[str]) -> None:
 @pytest.fixture
 def page(hostile: RunningServer, visit: Visit) -> Page:
     """A browser with the alarm in every page it opens, of the person whose name holds it all."""
-    page = visit(hostile, "/static/qdesk.svg", name=EVERYTHING)
+    page = visit(hostile, PICTURE, name=EVERYTHING)
     page.add_init_script(ALARM)
     return page
 

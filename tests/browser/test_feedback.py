@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import Visit
+from tests.browser.conftest import Chat, Visit
 from tests.server import RunningServer, eventually
 
 pytestmark = pytest.mark.browser
@@ -26,10 +26,8 @@ def kept(server: RunningServer, question: str) -> list[tuple[int, str, str]]:
     )
 
 
-def test_a_thumb_counts_at_once_and_can_be_explained_changed_and_taken_back(
-    server: RunningServer, visit: Visit
-) -> None:
-    page = visit(server)
+def test_a_thumb_counts_at_once_and_can_be_explained_changed_and_taken_back(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     turn = ask(page, "rate me")
     good, bad = turn.get_by_role("button", name="Good answer"), turn.get_by_role("button", name="Bad answer")
     good.click()
@@ -60,8 +58,8 @@ def test_a_thumb_counts_at_once_and_can_be_explained_changed_and_taken_back(
     eventually(lambda: kept(server, "rate me") == [])
 
 
-def test_a_rating_shows_in_the_other_tab_of_the_same_conversation(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_a_rating_shows_in_the_other_tab_of_the_same_conversation(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     turn = ask(page, "seen in two tabs")
     other = page.context.new_page()
     other.goto(page.url)
@@ -83,8 +81,8 @@ def test_the_dialog_fits_a_phone(server: RunningServer, visit: Visit) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-def test_the_figures_of_an_answer_are_there_on_demand_by_keyboard(server: RunningServer, visit: Visit) -> None:
-    page = visit(server)
+def test_the_figures_of_an_answer_are_there_on_demand_by_keyboard(server: RunningServer, chat: Chat) -> None:
+    page = chat(server)
     turn = ask(page, "how fast were you today")
     details = turn.get_by_role("button", name="Details")
     expect(details).to_have_attribute("aria-expanded", "false")

@@ -77,6 +77,11 @@ def look_for(page: Page, text: str) -> None:
     page.get_by_role("searchbox").press("Enter")
 
 
+def clear(page: Page) -> None:
+    page.get_by_role("button", name="Clear").click()
+    expect(rows(page)).to_have_count(50)
+
+
 def test_what_was_searched_for_is_marked_in_the_list_and_in_the_exchange(server: RunningServer, visit: Visit) -> None:
     marked = "[...CSS.highlights.get('found')].map(range => range.toString())"
     page = visit(server, "/review?text=报销", name="rita")
@@ -93,7 +98,9 @@ def test_what_was_searched_for_is_marked_in_the_list_and_in_the_exchange(server:
     page.wait_for_function("CSS.highlights.get('found').size === 0")
 
 
-def test_what_the_fixed_key_asked_is_found_and_exported(server: RunningServer, visit: Visit) -> None:
+def test_exchanges_are_found_by_person_by_status_and_by_two_chinese_characters(
+    server: RunningServer, visit: Visit
+) -> None:
     page = visit(server, "/review", name="rita")
     choose(page, "Person", "The fixed key")
     expect(rows(page)).to_have_count(1)
@@ -104,14 +111,18 @@ def test_what_the_fixed_key_asked_is_found_and_exported(server: RunningServer, v
     exported = started.value.path().read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["prompt"] for line in exported] == ["=1+1"]
 
-
-def test_a_failure_is_found_by_its_status(server: RunningServer, visit: Visit) -> None:
-    page = visit(server, "/review", name="rita")
+    clear(page)
     choose(page, "Status", "Failed")
     expect(rows(page)).to_have_count(1)
     rows(page).click()
     expect(page.locator(".turn-error")).to_have_text("The engine failed.")
     expect(page.locator(".answer-text")).to_have_text("先填写")
+
+    clear(page)
+    look_for(page, "报销")
+    expect(rows(page)).to_have_count(1)
+    look_for(page, "没有的词语")
+    expect(page.get_by_text("Nothing matches. Try fewer filters.").first).to_be_visible()
 
 
 def test_only_the_newest_question_counts_in_whatever_order_they_come(server: RunningServer, visit: Visit) -> None:
@@ -132,14 +143,6 @@ def test_only_the_newest_question_counts_in_whatever_order_they_come(server: Run
     expect(rows(page)).to_have_count(1)
 
 
-def test_two_chinese_characters_are_found(server: RunningServer, visit: Visit) -> None:
-    page = visit(server, "/review", name="rita")
-    look_for(page, "报销")
-    expect(rows(page)).to_have_count(1)
-    look_for(page, "没有的词语")
-    expect(page.get_by_text("Nothing matches. Try fewer filters.").first).to_be_visible()
-
-
 def test_the_conversation_is_shown_as_the_person_saw_it(server: RunningServer, visit: Visit) -> None:
     page = visit(server, "/review?open=again", name="rita")
     turns = page.locator(".turn")
@@ -153,22 +156,11 @@ def test_the_conversation_is_shown_as_the_person_saw_it(server: RunningServer, v
     expect(page).to_have_url(re.compile(r"open=old$"))
 
 
-def test_the_exact_messages_are_shown_on_demand(server: RunningServer, visit: Visit) -> None:
-    page = visit(server, "/review?open=last", name="rita")
-    expect(page.locator(".turn-sent")).to_have_count(0)
-    page.locator("#turn-last").get_by_role("button", name="Show the exact messages").click()
-    expect(page.locator(".turn-sent pre")).to_have_text(["Be kind.", "a", "b", "c", "d", "Thanks"])
-    expect(page.locator(".turn-why")).to_have_text(
-        "The model that answered runs no more, and its template is not here."
-    )
-
-
-def test_messages_that_cannot_be_read_are_said_to_be_so_and_can_be_asked_for_again(
-    server: RunningServer, visit: Visit
-) -> None:
+def test_the_exact_messages_are_shown_on_demand_or_said_to_be_unreadable(server: RunningServer, visit: Visit) -> None:
     page = visit(server, "/review?open=last", name="rita")
     show = page.locator("#turn-last").get_by_role("button", name="Show the exact messages")
     expect(show).to_be_visible()
+    expect(page.locator(".turn-sent")).to_have_count(0)
     ((messages,),) = server.rows("select messages from exchanges where id = 'last'")
     server.change("update exchanges set messages = 'damaged' where id = 'last'")
     show.click()
@@ -176,6 +168,9 @@ def test_messages_that_cannot_be_read_are_said_to_be_so_and_can_be_asked_for_aga
     server.change("update exchanges set messages = ? where id = 'last'", messages)
     show.click()
     expect(page.locator(".turn-sent pre")).to_have_text(["Be kind.", "a", "b", "c", "d", "Thanks"])
+    expect(page.locator(".turn-why")).to_have_text(
+        "The model that answered runs no more, and its template is not here."
+    )
     expect(show).to_have_count(0)
 
 
@@ -239,16 +234,7 @@ def test_days_are_the_readers_days(server: RunningServer, visit: Visit) -> None:
     expect(after_midnight.get_by_text("Nothing matches.").first).to_be_visible()
 
 
-def test_the_list_goes_on_to_its_end(server: RunningServer, visit: Visit) -> None:
-    page = visit(server, "/review?text=tail+question", name="rita")
-    expect(rows(page)).to_have_count(50)
-    page.locator(".inbox-list").evaluate("list => list.scrollTo(0, list.scrollHeight)")
-    expect(page.get_by_text("That is all.")).to_be_visible()
-    expect(rows(page)).to_have_count(PAGED)
-    assert rows(page).locator(".inbox-prompt").all_text_contents() == [f"tail question {n}" for n in range(PAGED)]
-
-
-def test_the_keyboard_is_enough(server: RunningServer, visit: Visit) -> None:
+def test_the_keyboard_is_enough_and_the_list_goes_on_to_its_end(server: RunningServer, visit: Visit) -> None:
     page = visit(server, "/review?text=tail+question", name="rita")
     expect(rows(page)).to_have_count(50)
     page.keyboard.press("j")
@@ -260,6 +246,11 @@ def test_the_keyboard_is_enough(server: RunningServer, visit: Visit) -> None:
     page.keyboard.press("Escape")
     expect(page.locator(".turn")).to_have_count(0)
     expect(page).to_have_url(re.compile(r"/review\?text=tail\+question$"))
+
+    page.locator(".inbox-list").evaluate("list => list.scrollTo(0, list.scrollHeight)")
+    expect(page.get_by_text("That is all.")).to_be_visible()
+    expect(rows(page)).to_have_count(PAGED)
+    assert rows(page).locator(".inbox-prompt").all_text_contents() == [f"tail question {n}" for n in range(PAGED)]
     page.keyboard.press("/")
     page.keyboard.type("j")  # a letter in the search box is a letter
     expect(page.get_by_role("searchbox")).to_have_value("tail questionj")

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from engine.types import Exchange, Message
-from tests.browser.conftest import Visit
+from tests.browser.conftest import PICTURE, Visit
 from tests.browser.log import audit, write_log
 from tests.server import RunningServer, running_server
 from tests.ui.exchanges import exchange
@@ -108,7 +108,7 @@ def test_nothing_that_people_or_models_wrote_runs_here(server: RunningServer, vi
 
 @pytest.mark.parametrize("text", [*HOSTILE[:3], '"><script>pwned()</script>', "{{pwned()}}", "javascript:pwned()"])
 def test_an_address_with_an_attack_is_harmless(server: RunningServer, visit: Visit, text: str) -> None:
-    page = visit(server, "/account", name="rita")
+    page = visit(server, PICTURE, name="rita")
     page.add_init_script("window.pwned = () => { window.wasPwned = true }")
     attack = quote(text)
     page.goto(f"{server.url}/review?text={attack}&person={attack}&status={attack}&open={attack}&{attack}={attack}")

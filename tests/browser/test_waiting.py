@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import Visit
+from tests.browser.conftest import PICTURE, Chat, Visit
 from tests.server import RunningServer, running_server
 
 pytestmark = pytest.mark.browser
@@ -46,9 +46,9 @@ def asked(server: RunningServer) -> list[str]:
 
 
 def test_a_question_goes_once_when_a_place_is_free_and_first_come_first_served(
-    narrow: RunningServer, visit: Visit
+    narrow: RunningServer, chat: Chat
 ) -> None:
-    first, second, third = (visit(narrow) for _ in range(3))
+    first, second, third = (chat(narrow) for _ in range(3))
     occupy(first)
     ask(second, "second question")
     expect(second.get_by_role("alert")).to_contain_text("All places are taken at the moment.")
@@ -67,8 +67,8 @@ def test_a_question_goes_once_when_a_place_is_free_and_first_come_first_served(
     assert [prompt for prompt in asked(narrow) if "question" in prompt] == ["second question", "third question"]
 
 
-def test_what_is_cancelled_changed_or_left_is_not_sent(narrow: RunningServer, visit: Visit) -> None:
-    first, cancels, edits, leaves, stays = (visit(narrow) for _ in range(5))
+def test_what_is_cancelled_changed_or_left_is_not_sent(narrow: RunningServer, chat: Chat) -> None:
+    first, cancels, edits, leaves, stays = (chat(narrow) for _ in range(5))
     occupy(first)
     for page, question in ((cancels, "cancelled"), (edits, "edited"), (leaves, "left"), (stays, "stayed")):
         wait_with(page, question)
@@ -85,8 +85,8 @@ def test_what_is_cancelled_changed_or_left_is_not_sent(narrow: RunningServer, vi
     expect(answer(cancels)).to_have_text("You said: sent by hand")
 
 
-def test_what_waits_goes_on_waiting_after_a_reload_and_keeps_its_turn(narrow: RunningServer, visit: Visit) -> None:
-    first, reloaded, later = (visit(narrow) for _ in range(3))
+def test_what_waits_goes_on_waiting_after_a_reload_and_keeps_its_turn(narrow: RunningServer, chat: Chat) -> None:
+    first, reloaded, later = (chat(narrow) for _ in range(3))
     occupy(first)
     wait_with(reloaded, "waited through it")
     wait_with(later, "came later")
@@ -102,9 +102,9 @@ def test_what_waits_goes_on_waiting_after_a_reload_and_keeps_its_turn(narrow: Ru
     expect(reloaded.get_by_text(WAITS)).not_to_be_visible()
 
 
-def test_a_copy_of_a_tab_that_waits_sends_nothing_twice(narrow: RunningServer, visit: Visit) -> None:
+def test_a_copy_of_a_tab_that_waits_sends_nothing_twice(narrow: RunningServer, chat: Chat) -> None:
     """Browsers copy what a tab keeps when the tab is duplicated."""
-    first, page = visit(narrow), visit(narrow)
+    first, page = chat(narrow), chat(narrow)
     occupy(first)
     wait_with(page, "only once")
     kept = page.evaluate("JSON.stringify(sessionStorage)")
@@ -120,8 +120,8 @@ def test_a_copy_of_a_tab_that_waits_sends_nothing_twice(narrow: RunningServer, v
     assert asked(narrow).count("only once") == 1
 
 
-def test_what_is_sent_while_an_answer_comes_follows_it(narrow: RunningServer, visit: Visit) -> None:
-    page = visit(narrow)
+def test_what_is_sent_while_an_answer_comes_follows_it(narrow: RunningServer, chat: Chat) -> None:
+    page = chat(narrow)
     occupy(page)
     ask(page, "and then this")
     told = page.get_by_text("Your message is sent when this answer has ended.")
@@ -157,7 +157,7 @@ window.Notification = class { constructor(title, options) { window.notices.push(
 
 def away(visit: Visit, server: RunningServer, path: str = "/") -> Page:
     """A page whose tab can be hidden, with notifications that are noted down."""
-    page = visit(server)
+    page = visit(server, PICTURE)
     page.context.add_init_script(HIDDEN)
     page.goto(server.url + path)
     return page

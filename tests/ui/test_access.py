@@ -8,8 +8,6 @@ wrote is looked for in every answer: it must be in hers, and in none to somebody
 import json
 import os
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +22,7 @@ from starlette.routing import Route
 
 from storage.records import UserRole
 from tests.databases import SECRET as SESSION_SECRET
-from tests.server import API_KEY, PASSWORD, ROOT, RunningServer, bearer, form_token, key_of, running_server
+from tests.server import API_KEY, PASSWORD, RunningServer, bearer, form_token, key_of, run_to_its_end, running_server
 from ui.access import HOLDERS, OPEN, PEOPLE, ROUTES, Right, Rule, page_right, rule_of, without_rule
 
 Ids = dict[str, str]  # by what they are of, as QUERIES names them
@@ -70,10 +68,9 @@ SHOWN = {  # where it is shown in the answer itself, and to whom: so it would be
 
 def test_every_route_has_a_rule_and_every_rule_a_route(tmp_path: Path) -> None:
     settings = {"QDESK_DATA_DIR": str(tmp_path), "QDESK_BACKEND": "scripted"}
-    listing = subprocess.run(
-        [sys.executable, "-c", LIST_NAMES], cwd=ROOT, env={**os.environ, **settings}, check=True, capture_output=True
-    )
-    names = set(json.loads(listing.stdout.splitlines()[-1]))
+    code, listing = run_to_its_end(("-c", LIST_NAMES), {**os.environ, **settings})
+    assert code == 0, listing
+    names = set(json.loads(listing.splitlines()[-1]))
     assert names | {"GET /favicon.ico"} == set(ROUTES)  # NiceGUI adds that one when it starts
 
 

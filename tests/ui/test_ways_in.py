@@ -1,11 +1,8 @@
 """Ways to sign in whose packages are not installed: the server says so at its start, and does without otherwise."""
 
-import subprocess
-import sys
-
 import pytest
 
-from tests.server import ROOT
+from tests.server import run_to_its_end
 
 START = """
 import sys
@@ -30,6 +27,6 @@ print(open_directory(settings), open_provider(settings))
 )
 def test_what_is_missing_is_told(settings: dict[str, str], sentence: str) -> None:
     program = START.replace("{settings}", repr(settings))
-    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
-    assert sentence in run.stdout + run.stderr
-    assert "Traceback" not in run.stderr
+    _, said = run_to_its_end(("-c", program))
+    assert sentence in said
+    assert "Traceback" not in said

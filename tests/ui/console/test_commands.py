@@ -20,7 +20,7 @@ from engine.settings import Settings
 from storage import Store
 from storage.errors import StorageError
 from tests.databases import PASSWORD, SECRET, add_accounts, new_database
-from tests.server import ROOT, RunningServer, bearer, eventually, form_token, running_server, sign_in
+from tests.server import ROOT, RunningServer, bearer, eventually, form_token, run_to_its_end, running_server, sign_in
 from ui.console.commands import run
 
 
@@ -219,18 +219,15 @@ def test_the_doctor_finds_a_damaged_database(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_main_takes_commands_and_explains_them(tmp_path: Path) -> None:
-    def main(*arguments: str) -> subprocess.CompletedProcess[str]:
-        settings = {"PATH": "/usr/bin:/bin", "QDESK_BACKEND": "scripted", "QDESK_DATA_DIR": str(tmp_path)}
-        return subprocess.run(
-            [sys.executable, "main.py", *arguments], cwd=ROOT, env=settings, capture_output=True, text=True, timeout=120
-        )
-
-    migrated = main("migrate")
+    settings = {"PATH": "/usr/bin:/bin", "QDESK_BACKEND": "scripted", "QDESK_DATA_DIR": str(tmp_path)}
+    migrated = subprocess.run(
+        [sys.executable, "main.py", "migrate"], cwd=ROOT, env=settings, capture_output=True, text=True, timeout=120
+    )
     assert (migrated.returncode, migrated.stdout) == (0, "The database has this version's schema.\n")
     assert "migrating: 100 %" in migrated.stderr
-    wrong = main("dance")
-    assert wrong.returncode == 2
-    assert "doctor" in wrong.stderr
+    code, told = run_to_its_end(("main.py", "dance"), settings)
+    assert code == 2
+    assert "doctor" in told
 
 
 def test_a_link_lets_somebody_in_once_where_nothing_else_does(

@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,7 @@ from safetensors.numpy import save
 from engine.backends.qwen2.weights import without_hub
 from tests.disks import fill_up, small_disk_at
 from tests.engine.backends.qwen2 import hub as hubs
-from tests.server import start
+from tests.server import run_to_its_end
 
 NAME = "Someone/Tiny-Qwen2"
 WEIGHTS = save({"model.norm.weight": np.random.default_rng(0).integers(0, 256, 3_000_000, dtype=np.uint8)})
@@ -57,11 +55,7 @@ def fetch(hub: hubs.Hub, tmp_path: Path) -> Fetch:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "QDESK_"))}
         environment |= {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "hf"), "QDESK_DEVICE": "cpu"}
         environment |= {"QDESK_MODELS_DIR": str(tmp_path / "models"), "QDESK_MODEL": NAME} | settings
-        said = tmp_path / "said"
-        with said.open("wb") as output:
-            return Fetched(
-                start(("-m", "engine.backends.qwen2.weights"), environment, output).wait(60), said.read_text()
-            )
+        return Fetched(*run_to_its_end(("-m", "engine.backends.qwen2.weights"), environment))
 
     return run
 
@@ -164,9 +158,7 @@ def test_a_silent_hub_is_given_up_after_the_given_time(hub: hubs.Hub, tmp_path: 
         "except hub.NotGiven as error: print(error.cause)"
     )
     environment = os.environ | {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path)}
-    assert subprocess.check_output([sys.executable, "-c", ask], env=environment, text=True) == (
-        "No model hub answered within 0.2 s\n"
-    )
+    assert run_to_its_end(("-c", ask), environment) == (0, "No model hub answered within 0.2 s\n")
 
 
 def test_auto_takes_the_small_model_without_a_gpu(fetch: Fetch, hub: hubs.Hub) -> None:
