@@ -31,9 +31,10 @@ pytestmark = pytest.mark.browser
 NAMES = [f"{n} {text}"[:64] for n, text in enumerate(PAYLOADS)]
 GROUP, FEW = 36, 12  # texts that are written at once; that share one template, key and session
 WHOLE = "\n\n".join(PAYLOADS)
-EVERYTHING = " ".join(WHOLE.split())  # the name of the administrator who looks at the pages, and what the banner says
+# The name of the administrator who looks at the pages, and what the banner says; the store keeps no NUL.
+EVERYTHING = " ".join(WHOLE.split()).replace("\0", "\ufffd")
 POLICY = "content-security-policy"
-COOKIE, INVITATION, KEY = "everythings-session", "everythings-invitation", key_of("everything")
+INVITATION, KEY = "everythings-invitation", key_of("everything")
 
 # Before anything of the page: an alarm, and what the browser's policy stops, which is an attempt as well.
 ALARM = """
@@ -68,16 +69,13 @@ FOREIGN = """() => {
 
 
 @pytest.fixture(scope="module")
-def hostile(
-    tmp_path_factory: pytest.TempPathFactory, sessions: dict[tuple[str, str], httpx.Cookies]
-) -> Iterator[RunningServer]:
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """A server whose people and models have written the corpus wherever they can."""
     data_dir = tmp_path_factory.mktemp("hostile") / "data"
     log = [_turn(n, text) for n, text in enumerate(PAYLOADS)]
     write_log(data_dir, log, names=[*NAMES, EVERYTHING])
     in_a_thread(_write_the_rest(data_dir))
     with running_server(data_dir, context_tokens=100_000, max_context_tokens=100_000) as server:
-        sessions[server.url, EVERYTHING] = httpx.Cookies({"qdesk_session": COOKIE})
         told = "update conversations set system_prompt = ? where id in (select conversation_id from exchanges)"
         server.change(told, WHOLE)
         yield server
@@ -108,7 +106,7 @@ async def _write_the_rest(data_dir: Path) -> None:
     for at in range(0, len(PAYLOADS), FEW):
         await _write_own(store, own, PAYLOADS[at : at + FEW])
     seal, later = Seal(SECRET.encode()), datetime.now(UTC) + timedelta(days=1)
-    await store.sessions.create(own.id, seal("session", COOKIE), WHOLE, later)
+    await store.sessions.create(own.id, "a session that nobody has", WHOLE, later)
     await store.api_keys.create(own.id, EVERYTHING, seal("api key", KEY), KEY[:13])
     await store.invites.create(
         seal("invite", INVITATION), name=EVERYTHING, role="staff", invited_by=EVERYTHING, expires_at=later
