@@ -19,7 +19,6 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from functools import partial
 
-import httpx
 from tokenizers import Tokenizer
 
 from bench import servers
@@ -142,9 +141,7 @@ def _linears(asked: argparse.Namespace) -> Iterator[tuple[Load, Found]]:
 
 
 def _of_another(url: str) -> AbstractContextManager[Target]:
-    """A server that runs already, with the first model that it says it has."""
-    name: str = httpx.get(f"{url}/models").raise_for_status().json()["data"][0]["id"]
-    return nullcontext(Target(url, model=name))
+    return nullcontext(servers.of_another(url))
 
 
 def _loads(asked: argparse.Namespace) -> list[Load]:

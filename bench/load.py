@@ -79,9 +79,17 @@ class Answer:
 
 
 async def measure(
-    target: Target, *, streams: int, tokens: int, window_s: float = math.inf, count: Count | None = None
+    target: Target,
+    *,
+    streams: int,
+    tokens: int,
+    window_s: float = math.inf,
+    count: Count | None = None,
+    question: str = "",
 ) -> Figures:
     """Ask `streams` questions at once for `tokens` tokens each. Raises RuntimeError for any answer but 200.
+
+    They are all different, unless there is a `question`.
 
     What is not finished `window_s` after the last stream has begun is broken off, and the speed is that of the window:
     a slow server takes no longer than that, and is measured without its way to the first token, which favours it.
@@ -91,7 +99,9 @@ async def measure(
     async with httpx.AsyncClient(timeout=900, headers=headers, limits=limits) as client:
         start = time.perf_counter()
         answers = [Answer(start) for _ in range(streams)]
-        running = asyncio.gather(*(_one_stream(client, target, tokens, answer) for answer in answers))
+        running = asyncio.gather(
+            *(_one_stream(client, target, tokens, answer, question or next_question()) for answer in answers)
+        )
         all_begun, end = await _until_over(running, answers, window_s)
     produced = sum(answer.tokens(count, all_begun) for answer in answers)
     first = [answer.pieces[0][0] - start for answer in answers]
@@ -134,11 +144,11 @@ def next_question() -> str:
     return f"({number}) Explain {TOPICS[number % len(TOPICS)]} at great length."
 
 
-async def _one_stream(client: httpx.AsyncClient, target: Target, tokens: int, answer: Answer) -> None:
+async def _one_stream(client: httpx.AsyncClient, target: Target, tokens: int, answer: Answer, question: str) -> None:
     """Ask, and note what comes and when."""
     body = {
         "model": target.model,
-        "messages": [{"role": "user", "content": next_question()}],
+        "messages": [{"role": "user", "content": question}],
         "max_tokens": tokens,
         "temperature": 0,
         "stream": True,

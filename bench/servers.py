@@ -69,6 +69,12 @@ def transformers_serve(folder: Path) -> Iterator[Target]:
         yield Target(f"http://127.0.0.1:{port}/v1", model=str(folder))
 
 
+def of_another(url: str) -> Target:
+    """A server that runs already, with the first model that it says it has."""
+    name: str = httpx.get(f"{url}/models").raise_for_status().json()["data"][0]["id"]
+    return Target(url, model=name)
+
+
 def llama(*options: str) -> Iterator[list[Figures]]:
     """llama.cpp in a process of its own, on the packaged GGUF: what bench.peers.llama measures with these options."""
     if importlib.util.find_spec("llama_cpp") is None:

@@ -17,6 +17,12 @@ async def test_what_is_finished_is_counted_as_the_server_reports_it() -> None:
         assert figures.tokens_per_s > 0
 
 
+async def test_a_question_may_be_given() -> None:
+    async with upstream() as server:
+        figures = await measure(Target(server.url), streams=2, tokens=64, question="one two")
+        assert figures.tokens == 2 * len(["You ", "said: ", "one ", "two"])
+
+
 async def test_what_takes_longer_than_the_window_is_broken_off() -> None:
     async with upstream() as server:
         server.script.pause_s = 0.2
