@@ -35,6 +35,7 @@ def note(page: Page) -> Locator:
 def test_a_question_is_answered_and_gets_an_address_of_its_own(server: RunningServer, visit: Visit) -> None:
     page = visit(server)
     expect(page.get_by_role("heading", name="What can I help you with?")).to_be_visible()
+    expect(page.get_by_text("Answers can be wrong; check what matters.")).to_be_visible()
     ask(page, "Say **hello**, please")
     expect(answer(page)).to_have_text("You said: Say hello, please")
     expect(answer(page).locator("strong")).to_have_text("hello")
