@@ -69,6 +69,7 @@ class RunningServer:
 
     def new_session(self, name: str) -> str:
         """The token of a session of this person, put in beside the server: checking a password takes its time."""
+        assert self.rows("select id from users where name = ?", name), f"there is no account {name[:50]!r}"
         token, now = secrets.token_urlsafe(), datetime.now(UTC)
         at, until = (f"{when:%Y-%m-%d %H:%M:%S.%f}" for when in (now, now + timedelta(days=1)))
         sealed = Seal(SECRET.encode())("session", token)
