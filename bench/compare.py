@@ -1,6 +1,6 @@
 """Qdesk beside its peers on the same weights: closed loop, warm, distinct prompts, median of several rounds.
 
-    python -m bench.compare                                  all of it; says at the start about how long
+    python -m bench.compare                                  all of it, about an hour; says how long at the start
     python -m bench.compare --rounds 1                       the same in a third of the time
     python -m bench.compare --streams 1 8 --tokens 64 --only qdesk naive
     python -m bench.compare --peer vllm=http://127.0.0.1:8000/v1        and a server that runs already
@@ -27,16 +27,17 @@ from bench.ratios import Comparison, Found, Load
 from bench.report import save, write
 from bench.weights import packaged_folder
 
+ALONE = "llama-cpp-python"  # in process, and so one stream is all that it is asked for
 SPEEDS = {  # tokens/s to expect of 1 and of 16 streams on two cores with AVX2, only to say how long it will take
     "qdesk": (10.0, 60.0),
     "qdesk, page's jobs": (10.0, 60.0),
-    "llama-cpp-python": (15.0, 15.0),
+    ALONE: (15.0, 15.0),
     "transformers serve": (1.7, 7.5),
     "naive": (1.2, 0.9),
     "linears alone": (1e9, 1e9),
 }
 START_S = 30.0  # for a server to come up
-WINDOW_S, WARM_S = 60.0, 15.0  # of one measurement, and of the short one before it
+WINDOW_S, WARM_S = 30.0, 15.0  # of one measurement, and of the short one before it
 Way = Callable[[], Iterator[tuple[Load, Found]]]  # how a peer comes to its figures, one by one
 
 
@@ -73,7 +74,7 @@ def _peers(asked: argparse.Namespace) -> dict[str, Way]:
     ways: dict[str, Way] = {
         "qdesk": partial(_over_http, asked, servers.qdesk),
         "qdesk, page's jobs": partial(_page_jobs, asked),
-        "llama-cpp-python": partial(_llama, asked),
+        ALONE: partial(_llama, asked),
         "transformers serve": partial(_over_http, asked, lambda: servers.transformers_serve(packaged_folder())),
         "naive": partial(_over_http, asked, lambda: servers.naive(packaged_folder())),
         "linears alone": partial(_linears, asked),
@@ -124,9 +125,7 @@ def _page_jobs(asked: argparse.Namespace) -> Iterator[tuple[Load, Found]]:
 
 
 def _llama(asked: argparse.Namespace) -> Iterator[tuple[Load, Found]]:
-    """One stream is all that it can do."""
-    if 1 in asked.streams:
-        alone = (load for load in _loads(asked) if load.streams == 1)
+    if alone := _single(asked):
         yield from zip(alone, map(median, servers.llama(*_tokens_and_rounds(asked))), strict=True)
 
 
@@ -148,13 +147,17 @@ def _loads(asked: argparse.Namespace) -> list[Load]:
     return [Load(streams, tokens) for tokens in asked.tokens for streams in asked.streams]
 
 
+def _single(asked: argparse.Namespace) -> list[Load]:
+    return [load for load in _loads(asked) if load.streams == 1]
+
+
 def _expected_s(asked: argparse.Namespace, peers: Iterable[str]) -> float:
     """Roughly, by SPEEDS and the starts."""
     seconds = 0.0
     for name in peers:
         one, sixteen = SPEEDS.get(name, SPEEDS["qdesk"])
         seconds += START_S
-        for load in _loads(asked):
+        for load in _loads(asked) if name != ALONE else _single(asked):
             speed = one + (sixteen - one) * (load.streams - 1) / 15
             seconds += asked.rounds * min(load.streams * load.tokens / speed, WINDOW_S)
             seconds += min(load.streams * 8 / speed, WARM_S)

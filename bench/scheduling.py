@@ -57,9 +57,12 @@ class Engine:
             text += " ".join(self._random.choice(WORDS) for _ in range(max(1, tokens // 40))) + " "
         return self.backend.detokenize(self.backend.tokenize([Message("text", text)])[:tokens]).strip("\ufffd")
 
-    async def ask(self, messages: Sequence[Message], max_tokens: int, asked: Asked | None = None) -> Asked:
+    async def ask(
+        self, messages: Sequence[Message], max_tokens: int, asked: Asked | None = None, *, ends: bool = False
+    ) -> Asked:
+        """`ends` lets the model end its answer; a text that went on past its end would be none that anybody sends."""
         asked = asked or Asked()
-        sampling = Sampling(temperature=0, max_tokens=max_tokens, ignore_eos=True)
+        sampling = Sampling(temperature=0, max_tokens=max_tokens, ignore_eos=not ends)
         request = ChatRequest(messages=tuple(messages), sampling=sampling, source="api", person=None)
         async with aclosing(self.backend.stream(request)) as events:
             async for event in events:
@@ -133,12 +136,12 @@ async def turns(engine: Engine) -> tuple[float, float]:
     for _ in range(TURNS):
         messages.append(Message("user", engine.words(30)))
         await asyncio.sleep(THINKING_S)
-        answer = await engine.ask(messages, 8)
+        answer = await engine.ask(messages, 8, ends=True)
         ttfts.append(answer.ttft)
         messages.append(Message("assistant", answer.text))
         filler = CONVERSATION // TURNS - 40
         messages.append(Message("user", engine.words(filler)))
-        messages.append(Message("assistant", (await engine.ask(messages, 8)).text))
+        messages.append(Message("assistant", (await engine.ask(messages, 8, ends=True)).text))
     return ttfts[0], ttfts[-1]
 
 

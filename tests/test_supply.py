@@ -14,6 +14,7 @@ SOURCES = [
 SCRIPTS = [path for path in tracked() if path.startswith("ui/") and path.endswith(".js")]
 
 NO_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "telnetlib", "ftplib"}
+NO_MODULES |= {"diskcache", "markdown2"}  # have a fault that no release mends, and come with other packages
 NO_CALLS = {
     "eval",
     "exec",
@@ -26,6 +27,7 @@ NO_CALLS = {
     "tempfile.mktemp",
 }
 NO_CALLS |= {"np.load", "numpy.load", "torch.hub.load", "ui.restructured_text", "ui.editor", "ui.upload", "ui.add_css"}
+NO_CALLS |= {"ui.markdown", "torch.export.load", "torch.jit.load", "torch.package.PackageImporter"}
 TRUSTING = ("trust_remote_code", "shell", "verify")  # what a call may be told
 RENDERED = {  # where scripts put in what ui/components/markdown.py has made safe
     "ui/components/review/inbox.js": {"v-html"},
