@@ -37,7 +37,7 @@ def _routes(data_dir: Path) -> set[str]:
         f"{method} {path}"
         for methods, path in routes
         for method in set(methods) - {"HEAD", "OPTIONS"}
-        if not path.startswith(("/_nicegui", "/static", "/docs/", "/redoc"))
+        if not path.startswith(("/_nicegui", "/static"))
     }
 
 

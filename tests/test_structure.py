@@ -134,7 +134,6 @@ def test_dependencies_are_imported_and_imports_are_dependencies() -> None:
 
 
 NOT_IMPORTED = {
-    "fastapi-offline",  # holds the files of /docs, which are found without importing it
     "pip",  # run as a program
     "gguf",  # transformers reads the packaged model with it
     "accelerate",  # and does not read it without this

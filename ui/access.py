@@ -103,7 +103,6 @@ ROUTES: Mapping[str, Rule] = {
     "GET /admin/audit": ADMINISTRATORS,
     "GET /admin/audit/export": ADMINISTRATORS,
     "GET /docs": PEOPLE,
-    "GET /docs/files/{path:path}": PEOPLE,
     "GET /openapi.json": PROGRAMS,
     "POST /": PROGRAMS,
     "POST /v1/chat/completions": PROGRAMS,

@@ -2,6 +2,7 @@
 
 - The language, before anything is read aloud, and the path that the site begins with, before anything asks for it.
 - How a moment is told: in the reader's time zone and language.
+- How a text is copied: over plain http too, where browsers have no clipboard for scripts.
 - A form that the browser sends takes the page away by itself: the session's end that comes of it leads it nowhere else.
   One that the browser brings back, because the form failed or somebody went back, is there again.
 - No key of an input method does anything else: the Enter that chooses a word sends nothing, the Escape that drops it
@@ -14,6 +15,17 @@ _REST = """
 window.moment_text = (at, timeStyle = "short") => {
     const format = new Intl.DateTimeFormat(document.documentElement.lang, { dateStyle: "medium", timeStyle });
     return format.format(new Date(at));
+};
+window.copy_text = async (text) => {
+    if (navigator.clipboard && window.isSecureContext) return navigator.clipboard.writeText(text);
+    const area = document.createElement("textarea");
+    area.value = text;
+    area.style.position = "fixed";
+    area.style.opacity = "0";
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
 };
 addEventListener("submit", (event) => {
     window.leaving = event.target.method === "post" && !event.defaultPrevented;

@@ -54,7 +54,7 @@ def document(
         f'{goes_on}<link rel="icon" href="{base}/static/qdesk.svg">'
         f"{stylesheet('tokens.css', base)}{stylesheet('forms.css', base)}</head>"
         f'<body class="body--system"><main><p class="brand"><img src="{base}/static/qdesk.svg" alt="" width="32" '
-        f'height="32">Qdesk</p><h1>{escape(title)}</h1>{hanging(asked, say)}{body}</main></body></html>',
+        f'height="32">Qdesk</p><h1>{escape(title)}</h1>{_hanging(asked, say)}{body}</main></body></html>',
         status,
         {"Cache-Control": "no-store", "Content-Security-Policy": PLAIN},
     )
@@ -70,7 +70,7 @@ def banner(text: str, level: str, until: str = "") -> str:
     return f'<p class="notice {escape(level)}" role="status">{escape(text)}{ends}</p>'
 
 
-def hanging(asked: Scope | HTTPConnection, say: Language) -> str:
+def _hanging(asked: Scope | HTTPConnection, say: Language) -> str:
     """The banner that is up while this is `asked` (ui/entry.py knows), as HTML; "" for none."""
     scope = asked.scope if isinstance(asked, HTTPConnection) else asked
     up: Banner | None = scope["state"]["banner"]

@@ -16,7 +16,7 @@ def page_policy(nonce: str) -> str:
     """What a page with scripts may do, those without a file having this nonce."""
     return (
         f"default-src 'none'; script-src 'self' 'nonce-{nonce}' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
-        f"img-src 'self' data:; font-src 'self'; connect-src 'self'; {_ALWAYS}"
+        f"img-src data:; font-src 'self'; connect-src 'self'; {_ALWAYS}"
     )
 
 

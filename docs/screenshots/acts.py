@@ -68,6 +68,18 @@ def search(text: str) -> Act:
     return act
 
 
+def try_the_api(key: str) -> Act:
+    """Send what the opened operation offers to be tried, and look at it from its top."""
+
+    def act(page: Page) -> None:
+        page.fill(".api-key input", key)
+        page.click(".api-trial [type=submit]")
+        page.wait_for_selector(".api-line.good")
+        page.evaluate("document.querySelector('.api-operation:has(.api-body)').scrollIntoView()")
+
+    return act
+
+
 def show_keys(page: Page) -> None:
     page.wait_for_selector(".composer")
     page.evaluate("window.dispatchEvent(new CustomEvent('qdesk:shortcuts'))")

@@ -23,6 +23,7 @@ CUE, BREAK = "…cue…", "…break…"  # each a word of its own
 STREAMED = "How do I find duplicate lines in a file?"
 NAMED = "Suggest a name for our staff newsletter."
 BROKEN = "Which ports does PostgreSQL use?"
+TRIED = "Say hello in Chinese."  # which /docs offers to try
 ANSWERS = {
     STREAMED: (
         "Two short ways, both without loading more than the lines themselves:\n\n"
@@ -34,6 +35,7 @@ ANSWERS = {
         "**Desk Notes** says what it is and where it comes from. Two others that fit on a masthead:\n\n"
         "- *The Wednesday Page*, if it comes out once a week\n- *In Short*, if it stays short"
     ),
+    TRIED: "你好！",
     BROKEN: f"It listens on port **5432**, which `listen_addresses` and `port` in {BREAK}",
 }
 

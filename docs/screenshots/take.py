@@ -207,6 +207,12 @@ def take_over_the_chat(camera: Photographer, server: RunningServer, made: Furnis
         camera.take("chat-banner", code, "ada", shows=".site-banner")
 
 
+def take_api(camera: Photographer) -> None:
+    camera.take("api", "/docs", "lin", shows=".api-operation")
+    asking = "/docs#post-v1-chat-completions"
+    camera.take("api-tried", asking, "lin", shows=".api-line.good", act=acts.try_the_api(API_KEY))
+
+
 @contextmanager
 def banner(camera: Photographer, words: str) -> Iterator[None]:
     """What an administrator shows on every page, until the block ends."""
@@ -284,6 +290,7 @@ def main() -> None:
             take_log(camera, made)
             take_chat(camera, server, made)
             take_over_the_chat(camera, server, made)
+            take_api(camera)
             take_crowded(camera, server)
             take_first_steps(browser)
 

@@ -1,8 +1,7 @@
 """axe-core finds no barrier on any page in any state, light, dark or on a phone; and what a screen reader is told.
 
 Further states are looked at where there is a server that has them: loading and failing to load in test_states.py, the
-first account in test_below_a_path.py, the second step in test_sign_in.py. The page /docs is Swagger UI's own, which is
-not free of barriers.
+first account in test_below_a_path.py, the second step in test_sign_in.py, the API's page in test_docs_page.py.
 """
 
 from collections.abc import Callable, Iterator

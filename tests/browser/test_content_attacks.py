@@ -208,6 +208,7 @@ def test_the_pages_of_administrators_and_ones_own(hostile: RunningServer, page: 
         "/admin/model": "td.actions button",
         "/admin/history": "h2",
         "/review/retention": "h2",
+        "/docs": ".api-operation",
         "/login": "main",
         f"/invite?token={INVITATION}": "[name=password]",
     }.items():
@@ -248,7 +249,7 @@ def test_pages_need_all_that_their_policy_allows(hostile: RunningServer, page: P
 
     page.route(re.compile("/(account|docs)$"), reported)
     used = set()
-    for path, ready in {"/account": ".row", "/docs": ".opblock"}.items():
+    for path, ready in {"/account": ".row", "/docs": ".api-operation"}.items():
         go(page, hostile, path, ready)
         used |= {source_of(hostile, *each) for each in page.evaluate("window.used")}
     answer = page.request.get(hostile.url + "/account")

@@ -192,7 +192,11 @@ def test_a_link_opens_the_same_list(server: RunningServer, visit: Visit) -> None
     rows(page).click()
     expect(page.locator(".turn-prompt")).to_have_text("tail question 42")
 
-    other = visit(server, page.url.removeprefix(server.url), name="admin")
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")  # as over plain http
+    page.evaluate("addEventListener('copy', () => (window.copied = getSelection().toString()))")
+    page.get_by_role("button", name="Copy link").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    other = visit(server, page.evaluate("window.copied").removeprefix(server.url), name="admin")
     expect(rows(other)).to_have_count(1)
     expect(other.get_by_role("searchbox")).to_have_value("question 42")
     expect(other.get_by_label("Person")).to_have_value("王小明")

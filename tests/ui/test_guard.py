@@ -15,7 +15,7 @@ def test_the_public_list(server: RunningServer, path: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "/account", "/admin", "/review", "/c/1", "/docs", "/docs/files/swagger-ui.css", "/favicon.ico", "/nothing",
+    ["/", "/account", "/admin", "/review", "/c/1", "/docs", "/favicon.ico", "/nothing",
      "/login/", "/staticx", "/static", "/_nicegui/auto/static/x/y", "/livez/x", "/LOGIN"],
 )  # fmt: skip
 def test_everything_else_leads_to_the_login_page(server: RunningServer, path: str) -> None:

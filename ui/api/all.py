@@ -11,5 +11,5 @@ def register(desk: Desk, version: str) -> None:
         asking.register(desk, calls)
     for watching in (running, ops, metrics):
         watching.register(desk)
-    docs.register(version, desk.settings.base_path)
+    docs.register(desk, version)
     faults.register()

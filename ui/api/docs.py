@@ -1,71 +1,63 @@
 """/docs and /openapi.json: the API to read and to try, without a request to any other host."""
 
+from collections.abc import Callable
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, Literal
 
-from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
-from nicegui import app
+from nicegui import app, ui
 from pydantic.json_schema import models_json_schema
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 
 from ui.api.bodies import BODIES, Body
-from ui.forms import hanging
-from ui.i18n import language, preferred
-from ui.nonces import nonce_of
+from ui.api.reference import groups_of
+from ui.components.api_reference import ApiReference
+from ui.desk import Desk
+from ui.theme import BUILT_WITHIN_S, frame, heading, page_visitor, say_for, styles
 
-ABOUT = """
-Ask the model as with OpenAI's API. Authorize with an API key from your account page: `sk-qdesk-...`.
-
-Errors always have the body `{"error": {"message", "type", "param", "code"}}`, and every answer the header
-`x-request-id`. A full queue is 503 `queue_full` with `Retry-After`. `WS /v1/chat/ws` takes the same request as a frame
-and answers with the same chunks as frames.
-"""
-
-NOTICES = (
-    "<style>.notice { margin: 0; padding: 12px 20px; font: 600 16px/1.5 sans-serif; color: #1c2422; "
-    "background: #e9efed } "
-    ".notice.warn { color: #93580a; background: #fdf3e1 } .notice.bad { color: #b42318; background: #fdeceb }</style>"
+ABOUT = (
+    "Ask the model as with OpenAI's API. Authorize with an API key from your account page: `sk-qdesk-...`.",
+    'Errors always have the body `{"error": {"message", "type", "param", "code"}}`, and every answer the header '
+    "`x-request-id`. A full queue is 503 `queue_full` with `Retry-After`. `WS /v1/chat/ws` takes the same request as a "
+    "frame and answers with the same chunks as frames.",
 )
 
 
-def register(version: str, base: str) -> None:
-    """Register the pages; they show whatever routes there are when they are first opened. `base`: ui/base_path.py."""
-    app.add_static_files("/docs/files", _swagger_files())
-
-    @cache
-    def schema() -> dict[str, Any]:
-        surfaces = [route for route in app.routes if isinstance(route, APIRoute) and route.tags]  # pages have none
-        for route in surfaces:
-            route.include_in_schema = True  # NiceGUI takes POST / out, for the page at the same path
-        described = get_openapi(title="Qdesk", version=version, description=ABOUT, routes=surfaces)
-        _drop_what_never_comes(described)
-        described["components"]["schemas"] |= _bodies()
-        described["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
-        described["security"] = [{"key": []}]
-        described["servers"] = [{"url": base or "/"}]
-        return described
+def register(desk: Desk, version: str) -> None:
+    """Register the pages; they show whatever routes there are when they are first opened."""
+    described = cache(lambda: _described(version, desk.settings.base_path))
 
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi() -> Response:
-        return JSONResponse(schema())
+        return JSONResponse(described())
 
-    @app.get("/docs", include_in_schema=False)
-    async def docs(request: Request) -> Response:
-        page = get_swagger_ui_html(
-            openapi_url=f"{base}/openapi.json",
-            title="Qdesk API",
-            swagger_js_url=f"{base}/docs/files/swagger-ui-bundle.js",
-            swagger_css_url=f"{base}/docs/files/swagger-ui.css",
-            swagger_favicon_url=f"{base}/static/qdesk.svg",
-        )
-        up = hanging(request, language(preferred(request.headers.get("accept-language", ""))))
-        own = bytes(page.body).decode().replace("<script>", f'<script nonce="{nonce_of(request)}">')
-        return HTMLResponse(own.replace("<body>", f"<body>{NOTICES}{up}", 1))
+    _register_page(desk, described)
+
+
+def _register_page(desk: Desk, described: Callable[[], dict[str, Any]]) -> None:
+    @ui.page("/docs", response_timeout=BUILT_WITHIN_S)
+    async def docs() -> None:
+        visitor = page_visitor()
+        say = say_for(visitor, ui.context.client.request)
+        styles("api.css")
+        with frame(desk, visitor, title="API", active="/docs"):
+            heading("API", 1)
+            ApiReference(say, [say(part) for part in ABOUT], groups_of(described(), say))
+
+
+def _described(version: str, base: str) -> dict[str, Any]:
+    """The OpenAPI document. `base`: ui/base_path.py."""
+    surfaces = [route for route in app.routes if isinstance(route, APIRoute) and route.tags]  # pages have none
+    for route in surfaces:
+        route.include_in_schema = True  # NiceGUI takes POST / out, for the page at the same path
+    described = get_openapi(title="Qdesk", version=version, description="\n\n".join(ABOUT), routes=surfaces)
+    _drop_what_never_comes(described)
+    described["components"]["schemas"] |= _bodies()
+    described["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+    described["security"] = [{"key": []}]
+    described["servers"] = [{"url": base or "/"}]
+    return described
 
 
 def _drop_what_never_comes(described: dict[str, Any]) -> None:
@@ -84,10 +76,3 @@ def _bodies() -> dict[str, Any]:
     bodies: list[tuple[type[Body], Literal["validation"]]] = [(body, "validation") for body in BODIES]
     _, described = models_json_schema(bodies, ref_template="#/components/schemas/{model}")
     return dict(described["$defs"])
-
-
-def _swagger_files() -> Path:
-    found = find_spec("fastapi_offline")
-    assert found is not None, "the package fastapi-offline is a dependency"
-    assert found.origin is not None
-    return Path(found.origin).parent / "static"

@@ -20,18 +20,6 @@ const ICONS = {
   details: "M10 3a7 7 0 1 0 0 14 7 7 0 0 0 0-14zM10 9.300v4M10 6.600h.01",
 };
 
-async function copy(text) {
-  if (navigator.clipboard && window.isSecureContext) return navigator.clipboard.writeText(text);
-  const area = document.createElement("textarea"); // over plain http, browsers offer no other way
-  area.value = text;
-  area.style.position = "fixed";
-  area.style.opacity = "0";
-  document.body.append(area);
-  area.select();
-  document.execCommand("copy");
-  area.remove();
-}
-
 function flash(button, label) {
   const before = button.textContent;
   button.textContent = label;
@@ -82,7 +70,7 @@ const Answer = {
       });
       wrap.setAttribute("aria-pressed", "false");
       const button = this.barButton(this.texts.copy, this.texts.copyCode, async () => {
-        await copy(pre.textContent);
+        await window.copy_text(pre.textContent);
         flash(button, this.texts.copied);
       });
       bar.append(language, wrap, button);
@@ -330,7 +318,7 @@ export default {
       window.dispatchEvent(new CustomEvent("qdesk:feedback", { detail }));
     },
     async copyAnswer(turn) {
-      await copy(turn.source);
+      await window.copy_text(turn.source);
       this.copied = turn.id;
       this.say(this.texts.copied);
       clearTimeout(this.uncopied);

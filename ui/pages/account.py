@@ -61,6 +61,7 @@ class AccountView:
         await SecondStepSection(self.owner).build()
         await Connected(self.owner).build()
         section(say("API keys"), say("A key lets a program ask in your name. It is shown once, when it is made."))
+        ui.link(say("The API, to read and to try"), "/docs").classes("plain-link")
         self.keys = ui.element("div").classes("list")
         self._new_key()
         await self._show_keys()

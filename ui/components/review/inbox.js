@@ -444,7 +444,7 @@ export default {
       this.resting = setTimeout(() => this.open(row.id), OPEN_AFTER_MS);
     },
     async copyLink() {
-      await navigator.clipboard.writeText(location.href);
+      await window.copy_text(location.href);
       this.copied = true;
       setTimeout(() => (this.copied = false), 2000);
     },
