@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from storage.errors import StorageError
 
 PAGES = 500  # copied between two reports
+OTHERS_S = 10.0  # for other programs to let go of the database
 STAGED, TAKEN = ".restoring", ".taking"  # ends of a copy's name: ready for its place, and just being put there
 
 Done = Callable[[int, int], None]  # pages that are copied, or steps that are done, and how many there are
@@ -158,7 +159,7 @@ def _set_aside(target: Path) -> Path:
 def _in_use(target: Path) -> bool:
     """Write into the database what its log still holds. True: somebody reads or writes, so that it cannot be done."""
     try:
-        with closing(sqlite3.connect(target, timeout=10)) as database:
+        with closing(sqlite3.connect(target, timeout=OTHERS_S)) as database:
             database.execute("SELECT count(*) FROM sqlite_master").fetchone()
             busy, *_ = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     except sqlite3.DatabaseError as error:  # a damaged one may be why another is put in its place

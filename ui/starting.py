@@ -94,7 +94,7 @@ def begin_anew(claim: Claim) -> NoReturn:
         with suppress(OSError):
             stream.flush()
     try:
-        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # nosec: as it was started
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # as it was started, no shell  # nosec B606
     except OSError as error:
         sys.exit(f"Qdesk cannot begin anew with {sys.executable}: {error.strerror}. Start it again.")
 

@@ -29,6 +29,7 @@ UNCHANGED = "The database is as it was."
 IGNORED = f"Another Qdesk has the data folder and takes no copy. End it, and restore again. {UNCHANGED}"
 LATE = f"The server does not come to its end. {UNCHANGED}"
 PLACED = "The copy is in its place, but the server is not back; look into its log, and start it."
+TOO_LATE = "The copy is in its place already, or just being put there, so the restore cannot be withdrawn any more."
 WITHDRAWN = f"The restore is withdrawn. {UNCHANGED}"
 WINDOWS = "On Windows a server cannot begin anew in its place: end it, and restore again."
 
@@ -41,11 +42,12 @@ def restore(source: Path, settings: Settings, store: "Store", counted: Counted) 
     try:
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         with handover.waiting():
-            store.stage(source, counted("copying back"), counted("migrating"))
             try:
+                store.stage(source, counted("copying back"), counted("migrating"))
                 return Restoring(settings, store, handover).done()
             except (KeyboardInterrupt, SystemExit) as ended:  # as main.py lets a signal end a command
-                raise Refused(WITHDRAWN if store.withdraw() else PLACED) from ended
+                in_time = store.withdraw() or handover.said() is None
+                raise Refused(WITHDRAWN if in_time else TOO_LATE) from ended
             finally:
                 store.withdraw()
     except Busy as busy:
@@ -92,6 +94,8 @@ class Restoring:
 
     def _go_on(self, said: Said | None) -> None:
         """Ask the server, say how far it is, and refuse to wait for ever."""
+        if said is None and self._seen:  # a server has cleared it away: it does not see that somebody waits
+            raise Refused(IGNORED)
         if said is None:
             if sys.platform == "win32":
                 raise Refused(WINDOWS)
