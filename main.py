@@ -150,10 +150,10 @@ def put_copy_in_place(store: Store, handover: Handover) -> None:
         kept = store.put_in_place()
     except StorageError as error:
         logger.error("the database stays as it is: {}", error)
-        handover.say("refused", str(error))
+        handover.tell("refused", str(error))
     else:
         logger.info("the copy is the database now; the one before is kept as {}", kept)
-        handover.say("placed", str(kept or ""))
+        handover.tell("placed", str(kept or ""))
 
 
 def trace(desk: Desk) -> None:

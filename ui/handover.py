@@ -46,7 +46,7 @@ class Handover:
         except (OSError, ValueError, TypeError):
             return None
 
-    def say(self, step: Step, about: str = "") -> None:
+    def tell(self, step: Step, about: str = "") -> None:
         fresh = self._file.with_name(f"{SAID_FILE}.{step}")
         fresh.write_text(json.dumps(asdict(Said(step, about))), encoding="utf-8")
         self._give_to_the_folders_owner(fresh)
@@ -103,9 +103,9 @@ class Handover:
         if not self.is_waited_for(lambda: self._clear(unstage)) or said is None:
             return
         if said.step == "ending" and is_staged():
-            self.say("asked")
+            self.tell("asked")
         elif said.step in ("ending", "placed"):
-            self.say("serving", said.about if said.step == "placed" else "")
+            self.tell("serving", said.about if said.step == "placed" else "")
 
     def _clear(self, unstage: Callable[[], None]) -> None:
         unstage()

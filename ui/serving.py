@@ -106,7 +106,7 @@ class Life:
                 self.handover.settle(store.is_staged, store.unstage)
                 self._settled = True
             if asked := self.handover.is_asked(store.is_staged, store.unstage):
-                self.handover.say("ending", f"{drain_s:g}")
+                self.handover.tell("ending", f"{drain_s:g}")
         except OSError as error:
             logger.warning("whether a copy of the database is to be restored cannot be read: {}", error)
             return False
@@ -115,7 +115,7 @@ class Life:
     def _told_to_end(self) -> None:
         if self.restores:  # it ends anyway, but now for good
             self.restores = False
-            self.handover.say("refused", "The server was told to end before it took the copy.")
+            self.handover.tell("refused", "The server was told to end before it took the copy.")
         else:
             self._stop_soon()
 

@@ -36,7 +36,7 @@ class Claim:
     def acquire(self) -> None:
         """Raises Timeout where another has it."""
         descriptor = os.environ.pop(HANDED_ON, "")
-        if descriptor and self._is_mine(int(descriptor)):
+        if descriptor.isdigit() and self._is_mine(int(descriptor)):
             self._handed_on = int(descriptor)
             os.set_inheritable(self._handed_on, False)
         else:

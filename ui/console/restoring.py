@@ -99,7 +99,7 @@ class Restoring:
         if said is None:
             if sys.platform == "win32":
                 raise Refused(WINDOWS)
-            self._handover.say("asked")
+            self._handover.tell("asked")
             self._wait_for(Said("asked"), TAKEN_UP_S, "The copy is good. The server is asked to take it.")
             return
         if said.step == "refused":

@@ -189,7 +189,7 @@ def test_what_a_dead_shell_has_asked_for_is_never_done(
         command(data, "backup", data / "qdesk.db.restoring")
         with Handover(data).waiting():
             pass  # which makes the lock's file
-        Handover(data).say("asked")
+        Handover(data).tell("asked")
 
     if running:
         began = began_at(server)
