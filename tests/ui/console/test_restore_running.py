@@ -179,29 +179,32 @@ def test_a_shell_that_is_killed_has_withdrawn_it(server: RunningServer, copy: Pa
     eventually(lambda: nothing_is_left(server.data_dir))
 
 
-@pytest.mark.parametrize("running", [True, False])
-def test_what_a_dead_shell_has_asked_for_is_never_done(
-    server: RunningServer, copy: Path, running: bool, tmp_path: Path
-) -> None:
-    """Neither by the server that runs, nor by one that is started later."""
-
-    def leave_behind(data: Path) -> None:
-        command(data, "backup", data / "qdesk.db.restoring")
-        with Handover(data).waiting():
-            pass  # which makes the lock's file
+def leave_behind(data: Path, *, asked: bool) -> None:
+    """What a shell leaves that is killed when it has asked, or while it copied."""
+    command(data, "backup", data / "qdesk.db.restoring")
+    (data / "qdesk.db.restoring.partial").touch()
+    with Handover(data).waiting():
+        pass  # which makes the file of the lock
+    if asked:
         Handover(data).tell("asked")
 
-    if running:
-        began = began_at(server)
-        leave_behind(server.data_dir)
+
+def test_what_a_dead_shell_has_asked_the_running_server_for_is_never_done(server: RunningServer, copy: Path) -> None:
+    began = began_at(server)
+    for _ in range(2):  # the first may be found by what looks once after a start
+        leave_behind(server.data_dir, asked=True)
         eventually(lambda: nothing_is_left(server.data_dir))
-        assert (state(server), began_at(server)) == ("ready", began)
-        return
+    assert (state(server), began_at(server)) == ("ready", began)
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_what_a_dead_shell_has_left_is_never_done_by_a_later_server(tmp_path: Path, asked: bool) -> None:
     command(tmp_path, "migrate")
-    leave_behind(tmp_path)
+    leave_behind(tmp_path, asked=asked)
     with running_server(tmp_path) as later:
         eventually(lambda: nothing_is_left(tmp_path))
         assert (state(later), began_at(later)) == ("ready", "1")
+        assert not list(tmp_path.glob("*.before-*"))
 
 
 def test_a_server_that_is_killed_meanwhile_leaves_it_to_the_shell(tmp_path: Path) -> None:
