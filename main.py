@@ -12,6 +12,7 @@ gc.disable()  # what is imported stays; looking for garbage among it takes a sev
 
 for name in ("aiohttp", "requests"):  # python-socketio imports them, where it can, for clients; a server has none
     sys.modules[name] = None  # type: ignore[assignment]  # as if it were not installed
+from loguru import logger
 from nicegui import app, ui
 
 for name in ("aiohttp", "requests"):
@@ -34,6 +35,7 @@ from ui.connections import serving
 from ui.desk import Desk
 from ui.entry import Entry
 from ui.guard import Guard
+from ui.handover import Handover
 from ui.interpreter import settle
 from ui.kept_files import KeptFiles
 from ui.logs import log_in_one_place
@@ -44,7 +46,7 @@ from ui.pages import account, admin, chat, login, review
 from ui.seal import Seal, open_seal
 from ui.serving import Life, prepare
 from ui.sockets import guard_sockets
-from ui.starting import NO_OTEL, check_address, data_folder
+from ui.starting import NO_OTEL, begin_anew, check_address, data_folder
 from ui.static_files import STATIC
 
 VERSION = "0.1.0"
@@ -88,17 +90,20 @@ def main() -> None:
             from ui.console.commands import run  # a server does without, and starts the sooner
 
             sys.exit(run(arguments, settings, Store(settings.sqlalchemy_url)))
-        with data_folder(settings.data_dir, shared=settings.shares_database):
+        with data_folder(settings.data_dir, shared=settings.shares_database) as claim:
             check_address(settings.host, settings.port)
             desk = build(settings)
             asyncio.run(prepare(desk))
-            serve(desk)
+            life = serve(desk)
+            if life.restores:
+                put_copy_in_place(desk.store, life.handover)
+                begin_anew(claim)
     except StorageError as error:
         sys.exit(str(error))
 
 
-def serve(desk: Desk) -> None:
-    """Answer until a signal comes, or until the engine is broken for good: then end as a failure, with the reason."""
+def serve(desk: Desk) -> Life:
+    """Answer until a signal or a restore ends it, or the engine is broken for good: a failure, with the reason."""
     guard_sockets(desk.auth)
     app.add_middleware(KeptFiles)
     app.add_middleware(Guard, auth=desk.auth, settings=desk.settings)
@@ -133,6 +138,22 @@ def serve(desk: Desk) -> None:
     )
     if life.broken:
         sys.exit(life.broken)
+    return life
+
+
+def put_copy_in_place(store: Store, handover: Handover) -> None:
+    """What a shell has staged becomes the database, which is closed, if the shell still waits for it."""
+    if not handover.is_waited_for():
+        logger.warning("nobody waits for the copy any more, so the database stays as it is")
+        return
+    try:
+        kept = store.put_in_place()
+    except StorageError as error:
+        logger.error("the database stays as it is: {}", error)
+        handover.tell("refused", str(error))
+    else:
+        logger.info("the copy is the database now; the one before is kept as {}", kept)
+        handover.tell("placed", str(kept or ""))
 
 
 def trace(desk: Desk) -> None:

@@ -5,6 +5,7 @@ Raises StorageError with a sentence that says what to do. Knows no table but Ale
 
 import os
 import sqlite3
+import sys
 from collections.abc import Callable
 from contextlib import closing, suppress
 from datetime import datetime
@@ -15,6 +16,8 @@ import sqlalchemy as sa
 from storage.errors import StorageError
 
 PAGES = 500  # copied between two reports
+OTHERS_S = 10.0  # for other programs to let go of the database
+STAGED, TAKEN = ".restoring", ".taking"  # ends of a copy's name: ready for its place, and just being put there
 
 Done = Callable[[int, int], None]  # pages that are copied, or steps that are done, and how many there are
 
@@ -29,21 +32,64 @@ def backup(url: sa.URL, to: Path, report: Done) -> None:
     _copy(source, to, report)
 
 
-def restore(url: sa.URL, source: Path, report: Done) -> Path | None:
-    """Put a copy in the place of the database and return where the one before is kept now, if there was one.
-
-    Nobody else may use the database meanwhile; that is for the caller to see to.
-    """
+def stage(url: sa.URL, source: Path, report: Done) -> sa.URL:
+    """Lay a copy that passes all checks beside the database, ready for its place, and return it as a database."""
     target = _file(url)
     if not source.exists():
         raise StorageError(f"There is no file {source}.")
     _check(source)
-    fresh = target.with_name(target.name + ".restoring")
-    fresh.unlink(missing_ok=True)
+    unstage(url)
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _copy(source, fresh, report)
-    kept = _set_aside(target) if target.exists() else None
-    os.replace(fresh, target)  # until here there is the old one, from here on the new one, whenever this is killed
+    _copy(source, staged := _beside(target, STAGED), report)
+    _give_to_the_owner_of(target if target.exists() else target.parent, staged)
+    return url.set(database=str(staged))
+
+
+def is_staged(url: sa.URL) -> bool:
+    """Whether a copy lies there that can be put in place, also one that was taken by a process that was killed then."""
+    return url.get_backend_name() == "sqlite" and any(_beside(_file(url), end).exists() for end in (STAGED, TAKEN))
+
+
+def withdraw(url: sa.URL) -> bool:
+    """Take back what was staged. False: too late, it is put in place at this moment or has been already."""
+    try:
+        _beside(_file(url), STAGED).unlink()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def unstage(url: sa.URL) -> None:
+    """Remove whatever is left of copies that were to be put in place."""
+    if url.get_backend_name() != "sqlite":
+        return
+    for end in (STAGED, TAKEN):
+        for of_it in ("-journal", "-wal", "-shm", ".partial", ""):  # another copy must not meet a journal of this one
+            _beside(_file(url), end + of_it).unlink(missing_ok=True)
+
+
+def put_in_place(url: sa.URL) -> Path | None:
+    """Put what is staged in the place of the database, and return where the one before is kept now, if there was one.
+
+    Nobody else may use the database meanwhile; that is for the caller to see to. Whenever this is killed there is the
+    old database or the new one.
+    """
+    target = _file(url)
+    taken = _beside(target, TAKEN)
+    try:
+        with suppress(FileNotFoundError):
+            os.replace(_beside(target, STAGED), taken)  # from here on it cannot be withdrawn
+        if not taken.exists():
+            raise StorageError("The copy was withdrawn; the database is as it was.")
+        if not os.access(taken, os.R_OK | os.W_OK):
+            raise StorageError(f"{taken} belongs to another user; run `restore` as the user that the server runs as.")
+        kept = _set_aside(target) if target.exists() else None
+        os.replace(taken, target)
+    except OSError as error:
+        raise StorageError(f"The copy cannot be put in the place of {target}: {error.strerror}.") from error
+    finally:
+        with suppress(OSError):
+            taken.unlink(missing_ok=True)
     return kept
 
 
@@ -84,18 +130,38 @@ def _check(file: Path) -> None:
         raise StorageError(f"{file} is damaged.")
 
 
+def _beside(target: Path, end: str) -> Path:
+    return target.with_name(target.name + end)
+
+
+def _give_to_the_owner_of(there: Path, file: Path) -> None:
+    """Root may restore for a server that runs as somebody else, who must be able to open what root has made."""
+    if sys.platform != "win32" and os.geteuid() == 0:
+        os.chown(file, there.stat().st_uid, there.stat().st_gid)
+
+
 def _reading(file: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=10)
 
 
 def _set_aside(target: Path) -> Path:
     """Give the database a second name that it keeps, with what its log still holds written into it."""
-    kept = target.with_name(f"{target.name}.before-{datetime.now():%Y%m%d-%H%M%S-%f}")
-    # A damaged one may be why another is put in its place.
-    with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(target, timeout=10)) as database:
-        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    kept = _beside(target, f".before-{datetime.now():%Y%m%d-%H%M%S-%f}")
+    if _in_use(target):  # its log is not whole in it, and would be moved away from a database that needs it yet
+        raise StorageError("Another program has the database open; end it and restore again.")
     os.link(target, kept)
-    for end in ("-wal", "-shm"):  # what they hold belongs to the old one, and must not meet the new
-        if (file := target.with_name(target.name + end)).exists():
-            os.replace(file, kept.with_name(kept.name + end))
+    for end in ("-journal", "-wal", "-shm"):  # what they hold belongs to the old one, and must not meet the new
+        if (file := _beside(target, end)).exists():
+            os.replace(file, _beside(kept, end))
     return kept
+
+
+def _in_use(target: Path) -> bool:
+    """Write into the database what its log still holds. True: somebody reads or writes, so that it cannot be done."""
+    try:
+        with closing(sqlite3.connect(target, timeout=OTHERS_S)) as database:
+            database.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            busy, *_ = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    except sqlite3.DatabaseError as error:  # a damaged one may be why another is put in its place
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+    return bool(busy)

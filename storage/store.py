@@ -117,9 +117,10 @@ from typing import TYPE_CHECKING, Any
 from loguru import logger
 from sqlmodel import Session
 
+from storage import backup
 from storage.api_keys import ApiKeys
 from storage.audit import Audit
-from storage.backup import Done, backup, restore
+from storage.backup import Done
 from storage.checkup import Checkup, check_up
 from storage.conversations import Conversations
 from storage.database import Database, prepare_file
@@ -231,13 +232,36 @@ class Store:
         """How a PostgreSQL database stands; see storage/checkup.py. Needs no `open`."""
         return check_up(self._database.url)
 
-    def backup(self, to: Path, report: Done) -> None:
-        """See storage/backup.py. Needs no `open`."""
-        backup(self._database.url, to, report)
+    # --- copies; see storage/backup.py ---
 
-    def restore(self, source: Path, report: Done) -> Path | None:
-        """See storage/backup.py. Must not be open, here or elsewhere."""
-        return restore(self._database.url, source, report)
+    def backup(self, to: Path, report: Done) -> None:
+        """Needs no `open`."""
+        backup.backup(self._database.url, to, report)
+
+    def stage(self, source: Path, copied: Done, migrated: Done) -> None:
+        """Lay a copy with this version's schema beside the database, which may be in use. Needs no `open`."""
+        staged = backup.stage(self._database.url, source, copied)
+        try:
+            if not is_newest(staged):
+                from storage.migrate import migrate
+
+                migrate(staged, report=migrated)
+        except BaseException:
+            backup.unstage(self._database.url)
+            raise
+
+    def is_staged(self) -> bool:
+        return backup.is_staged(self._database.url)
+
+    def withdraw(self) -> bool:
+        return backup.withdraw(self._database.url)
+
+    def unstage(self) -> None:
+        backup.unstage(self._database.url)
+
+    def put_in_place(self) -> Path | None:
+        """Must not be open, here or elsewhere."""
+        return backup.put_in_place(self._database.url)
 
     def close(self) -> None:
         """Write what is queued, then close. May be called twice."""

@@ -168,6 +168,7 @@ def keep(tests: socket.socket, output: int) -> None:
 
 
 def run(program: list[str], environment: dict[str, str]) -> None:
+    sys.orig_argv = [sys.executable, *program]  # with which a server begins anew
     os.environ.clear()
     os.environ.update(environment)
     if program[0] == "-c":

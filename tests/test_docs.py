@@ -12,7 +12,12 @@ from engine.settings import document
 from tests.server import API_KEY, run_to_its_end, running_server
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "deploy").glob("*.md")),
+]
 
 LIST_ROUTES = """
 import json, main

@@ -2,7 +2,8 @@
 
 On SIGTERM or Ctrl-C the service drains while the server still listens, so that load balancers and people see
 "draining" instead of a closed door; only then is uvicorn told to stop. A second signal ends what is running at once.
-An engine that only a new process mends ends the server too, for whoever starts it again.
+An engine that only a new process mends ends the server too, for whoever starts it again. A shell that restores a copy
+ends it in the same way; then it begins anew with the copy (main.py).
 """
 
 import asyncio
@@ -22,11 +23,13 @@ from ui.api.access import DISABLED
 from ui.banner import apply_stored_banner
 from ui.cluster import Sharing
 from ui.desk import Desk
+from ui.handover import Handover
 from ui.limits import apply_stored_limits
 from ui.origins import ANYWHERE
 from ui.retention import SteadyDays, retain
 from ui.steering import apply_own_limits, apply_stored_intake
 
+LOOK_S = 1.0  # between two looks whether a shell restores
 HOUR_S, DAY_S = 3600.0, 24 * 3600.0
 BROKEN_S = 3.0  # so long pages and load balancers can read why, before a server ends whose engine is broken
 
@@ -42,6 +45,9 @@ class Life:
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
         self.broken = ""  # why the server ended, if its engine did
+        self.restores = False  # it ends to begin anew with a copy of the database
+        self.handover = Handover(desk.settings.data_dir)
+        self._settled = False  # what the server before left of a restore
         self._sharing = Sharing(desk)
         self._watching: asyncio.Task[None] | None = None
         self._starting: asyncio.Task[None] | None = None
@@ -56,7 +62,7 @@ class Life:
         loop, self._starting = asyncio.get_running_loop(), asyncio.current_task()
 
         def on_signal(number: int, frame: FrameType | None) -> None:
-            loop.call_soon_threadsafe(self._stop_soon)
+            loop.call_soon_threadsafe(self._told_to_end)
 
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, on_signal)
@@ -66,6 +72,7 @@ class Life:
         background_tasks.create(self.desk.auth.keep_true(), name="sessions")
         background_tasks.create(self._retain(), name="retention")
         background_tasks.create(self._keep_minutes(), name="samples")
+        background_tasks.create(self._await_restore(), name="restore")
         self._sharing.start()
         await self.desk.monitor.start()
         self.desk.service.on_loaded = self._watch
@@ -82,6 +89,35 @@ class Life:
         logger.critical("the server ends with its engine: {}", self.broken)
         await asyncio.sleep(BROKEN_S)
         self._stop_soon()
+
+    async def _await_restore(self) -> None:
+        """End as at a signal when a shell has a copy of the database ready, so that main.py can put it in place."""
+        while not self.restores:
+            await asyncio.sleep(LOOK_S)
+            if Server.instance.started and self._stopping is None:
+                self.restores = await asyncio.to_thread(self._takes_a_copy)
+        logger.info("a copy is to be put in the place of the database, so the server begins anew")
+        self._stop_soon()
+
+    def _takes_a_copy(self) -> bool:
+        store, drain_s = self.desk.store, self.desk.settings.drain_s
+        try:
+            if not self._settled:
+                self.handover.settle(store.is_staged, store.unstage)
+                self._settled = True
+            if asked := self.handover.is_asked(store.is_staged, store.unstage):
+                self.handover.tell("ending", f"{drain_s:g}")
+        except OSError as error:
+            logger.warning("whether a copy of the database is to be restored cannot be read: {}", error)
+            return False
+        return asked
+
+    def _told_to_end(self) -> None:
+        if self.restores:  # it ends anyway, but now for good
+            self.restores = False
+            self.handover.tell("refused", "The server was told to end before it took the copy.")
+        else:
+            self._stop_soon()
 
     def _stop_soon(self) -> None:
         if self._stopping is None:

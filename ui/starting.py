@@ -1,44 +1,102 @@
 """What must hold before anything is loaded: a data folder that is this process's alone, and an address that is free.
 
-What does not hold ends the process with one sentence. Knows nothing of what is served.
+A server that begins anew keeps the folder meanwhile. What does not hold ends the process with one sentence. Knows
+nothing of what is served.
 """
 
+import os
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NoReturn
 
 from filelock import FileLock, Timeout
 
 LOCK_FILE = "qdesk.lock"
+HANDED_ON = "CLAIM_OF_QDESK"  # a variable of the environment: by which descriptor the program before had the folder
 NO_OTEL = (
     "QDESK_OTLP_ENDPOINT is set, but OpenTelemetry is not installed. Install it with "
     '`pip install --constraint constraints.txt --editable ".[otel]"`.'
 )
 
 
+class Claim:
+    """The hold on a data folder, which a server that begins anew in the same process never lets go.
+
+    It is the operating system's own lock, so that a process that is killed leaves none behind.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / LOCK_FILE
+        self._lock = FileLock(self._file, timeout=0, mode=0o600)
+        self._handed_on: int | None = None
+
+    def acquire(self) -> None:
+        """Raises Timeout where another has it."""
+        descriptor = os.environ.pop(HANDED_ON, "")
+        if descriptor.isdigit() and self._is_mine(int(descriptor)):
+            self._handed_on = int(descriptor)
+            os.set_inheritable(self._handed_on, False)
+        else:
+            self._lock.acquire()
+
+    def release(self) -> None:
+        if self._handed_on is not None:
+            os.close(self._handed_on)
+            self._handed_on = None
+        self._lock.release()
+
+    def hand_on(self) -> None:
+        """Let the program that takes this one's place have it, and nothing else that is open here."""
+        for descriptor in map(int, os.listdir("/dev/fd")):
+            with suppress(OSError):  # what the listing itself had open
+                mine = self._is_mine(descriptor)
+                if descriptor > 2:
+                    os.set_inheritable(descriptor, mine)
+                if mine:
+                    os.environ[HANDED_ON] = str(descriptor)
+        if HANDED_ON not in os.environ:  # a disk without such locks, where filelock has others
+            self.release()
+
+    def _is_mine(self, descriptor: int) -> bool:
+        with suppress(OSError):
+            return os.path.samestat(os.fstat(descriptor), os.stat(self._file))
+        return False
+
+
 @contextmanager
-def data_folder(path: Path, *, shared: bool = False) -> Iterator[None]:
+def data_folder(path: Path, *, shared: bool = False) -> Iterator[Claim]:
     """Make the folder and keep every other server out of it: one would take the other's running requests for dead.
 
     `shared`: servers that have PostgreSQL and the engine elsewhere find nothing but the session secret here.
-
-    The lock is the operating system's own, so that a process that is killed leaves none behind.
     """
-    lock = FileLock(path / LOCK_FILE, timeout=0, mode=0o600)
+    claim = Claim(path)
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not shared:
-            lock.acquire()
+            claim.acquire()
     except Timeout:
         sys.exit(f"Another Qdesk is running on the data folder {path}; stop it, or set QDESK_DATA_DIR to another one.")
     except OSError as error:
         sys.exit(f"The data folder {path} cannot be used: {error.strerror}. Set QDESK_DATA_DIR to one that can.")
     try:
-        yield
+        yield claim
     finally:
-        lock.release()
+        claim.release()
+
+
+def begin_anew(claim: Claim) -> NoReturn:
+    """Become a fresh server in the same process, so that whoever has started this one sees it run on."""
+    claim.hand_on()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    try:
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # as it was started, no shell  # nosec B606
+    except OSError as error:
+        sys.exit(f"Qdesk cannot begin anew with {sys.executable}: {error.strerror}. Start it again.")
 
 
 def check_address(host: str, port: int) -> None:

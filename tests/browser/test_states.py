@@ -4,6 +4,7 @@ import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
 import pytest
@@ -12,6 +13,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.barriers import PHONE, passes, passes_in_the_dark_on_a_phone_too
 from tests.browser.conftest import Visit
 from tests.server import SLOW_START, RunningServer, eventually, running_server
+from tests.ui.console.test_commands import command
 
 pytestmark = pytest.mark.browser
 
@@ -83,3 +85,20 @@ def test_before_a_restart_people_are_told_and_running_answers_go_on(visit: Visit
         expect(other.get_by_role("alert")).to_contain_text("The server is about to restart. Your message stays here")
         page.get_by_role("button", name="Stop").click()
         assert server.process.wait(60) == 0
+
+
+def test_after_a_restore_pages_come_back_by_themselves_with_what_the_copy_holds(visit: Visit, tmp_path: Path) -> None:
+    with running_server() as server:
+        page = visit(server)
+        answers = page.locator(".turn .answer-text")
+        ask(page, "before the copy")
+        expect(answers).to_have_text(["You said: before the copy"])
+        assert command(server.data_dir, "backup", tmp_path / "copy.db") == 0
+        ask(page, "since the copy")
+        expect(answers).to_have_text(["You said: before the copy", "You said: since the copy"])
+        page.get_by_label("Write a message").fill("not sent yet")
+        assert command(server.data_dir, "restore", tmp_path / "copy.db") == 0
+        expect(answers).to_have_text(["You said: before the copy"])
+        expect(page.get_by_label("Write a message")).to_have_value("not sent yet")
+        ask(page, "after the restore")
+        expect(answers).to_have_text(["You said: before the copy", "You said: after the restore"])

@@ -15,6 +15,7 @@ from engine.types import ExchangeFilter, Progress
 from ui.components.review.export import json_line
 from ui.console.doctor import examine
 from ui.console.opened import Refused, with_open
+from ui.console.restoring import restore
 from ui.console.users import add_user_commands
 from ui.starting import data_folder
 
@@ -51,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     command("migrate", _migrate, "Bring the database to this version's schema.")
     copy = command("backup", _backup, "Copy the SQLite database into a new file, also while the server runs.")
     copy.add_argument("file", type=Path)
-    back = command("restore", _restore, "Put a copy in the place of the database; the server must not run.")
+    back = command("restore", _restore, "Put a copy in the place of the SQLite database, also while the server runs.")
     back.add_argument("file", type=Path)
     out = command("export", _export, "Write every logged exchange as a JSON line.")
     out.add_argument("file", type=Path, nargs="?", help="a new file; without one, standard output")
@@ -79,9 +80,7 @@ def _backup(asked: Any, settings: Settings, store: "Store") -> None:
 
 
 def _restore(asked: Any, settings: Settings, store: "Store") -> None:
-    with data_folder(settings.data_dir):  # a running server has it, and this ends with a sentence
-        kept = store.restore(asked.file, _counted("copying back"))
-        store.migrate(_counted("migrating"))
+    kept = restore(asked.file, settings, store, _counted)
     before = f" The one before is kept as {kept}." if kept else ""
     print(f"The database is the one of {asked.file} again.{before}")
 

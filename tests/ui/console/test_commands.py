@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import sqlite3
 import subprocess
 import sys
@@ -19,7 +18,7 @@ import pytest
 from engine.settings import Settings
 from storage import Store
 from storage.errors import StorageError
-from tests.databases import PASSWORD, SECRET, add_accounts, new_database
+from tests.databases import PASSWORD, SECRET
 from tests.server import ROOT, RunningServer, bearer, eventually, form_token, run_to_its_end, running_server, sign_in
 from ui.console.commands import run
 
@@ -59,8 +58,6 @@ def test_a_backup_beside_the_server_holds_all_that_was_answered(
         assert found.fetchone() == (5,)
     with pytest.raises(StorageError, match="there already"):
         command(server.data_dir, "backup", copy)
-    with pytest.raises(SystemExit, match="Another Qdesk is running"):
-        command(server.data_dir, "restore", copy)
 
 
 def test_copies_made_while_everybody_writes_pass_all_checks_and_serve(server: RunningServer, tmp_path: Path) -> None:
@@ -95,53 +92,6 @@ def test_copies_made_while_everybody_writes_pass_all_checks_and_serve(server: Ru
         assert {status for _, _, status in rows} <= {"done", "interrupted"}  # as after a crash at that moment
         assert all(answer == f"You said: {prompt}" for prompt, answer, status in rows if status == "done")
         assert rows
-
-
-def test_a_restore_that_is_killed_leaves_one_or_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data, copy = tmp_path / "data", tmp_path / "copy.db"
-    new_database(data / "qdesk.db", {"ada": "admin"})
-    assert command(data, "backup", copy) == 0
-    replace = os.replace
-
-    def killed(source: Path, target: Path) -> None:
-        if target.name == "qdesk.db":
-            raise KeyboardInterrupt
-        replace(source, target)
-
-    monkeypatch.setattr(os, "replace", killed)
-    with pytest.raises(KeyboardInterrupt):
-        command(data, "restore", copy)
-    monkeypatch.undo()
-    with closing(sqlite3.connect(data / "qdesk.db")) as database:
-        assert database.execute("select name from users").fetchall() == [("ada",)]
-    assert command(data, "restore", copy) == 0
-
-
-def test_restore_puts_the_copy_back_and_keeps_what_was_there(tmp_path: Path, logged: list[str]) -> None:
-    data, copy = tmp_path / "data", tmp_path / "copy.db"
-    new_database(data / "qdesk.db", {"before": "admin"})
-    assert command(data, "backup", copy) == 0
-    add_accounts(data / "qdesk.db", {"after": "staff"})
-    assert command(data, "restore", copy) == 0
-    assert logged[-1] == "copying back: 100 %"
-
-    def names(file: Path) -> set[str]:
-        with closing(sqlite3.connect(file)) as database:
-            return {str(name) for (name,) in database.execute("select name from users")}
-
-    assert names(data / "qdesk.db") == {"before"}
-    [kept] = data.glob("qdesk.db.before-*")
-    assert names(kept) == {"before", "after"}
-
-
-@pytest.mark.parametrize("content", [b"", b"this is no database" * 100])
-def test_what_is_no_backup_is_not_put_back(tmp_path: Path, content: bytes) -> None:
-    data, wrong = tmp_path / "data", tmp_path / "wrong"
-    new_database(data / "qdesk.db", {"ada": "admin"})
-    wrong.write_bytes(content)
-    with pytest.raises(StorageError, match=r"no database|not a database of Qdesk"):
-        command(data, "restore", wrong)
-    assert not list(data.glob("*.before-*"))
 
 
 def test_an_account_made_beside_the_server_signs_in(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
