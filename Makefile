@@ -8,6 +8,8 @@ BROWSERS ?= 2
 MINUTES ?= 30
 BIN := $(VENV)/bin
 
+unexport PYTHONDONTWRITEBYTECODE  # else every worker and every server that a test starts compiles our modules anew
+
 .PHONY: help run test check clients lint audit format model screenshots bench soak docs clean
 
 help:
