@@ -11,6 +11,8 @@ ANSWERED := CVE-2025-69872
 OSV ?=
 BIN := $(VENV)/bin
 
+unexport PYTHONDONTWRITEBYTECODE  # else every worker and every server that a test starts compiles our modules anew
+
 .PHONY: help run test check clients lint audit format model screenshots bench soak docs clean
 
 help:

@@ -29,9 +29,14 @@ def _tree(path: str) -> ast.Module:
     return ast.parse((ROOT / path).read_text(encoding="utf-8"), filename=path)
 
 
-def _imports(tree: ast.AST) -> Iterator[tuple[str, ast.Import | ast.ImportFrom]]:
+@cache
+def _nodes(path: str) -> list[ast.AST]:
+    return list(ast.walk(_tree(path)))
+
+
+def _imports(path: str) -> Iterator[tuple[str, ast.Import | ast.ImportFrom]]:
     """Each imported module by its full name, with the statement."""
-    for node in ast.walk(tree):
+    for node in _nodes(path):
         if isinstance(node, ast.Import):
             yield from ((alias.name, node) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -48,12 +53,12 @@ def _only_for_types(tree: ast.Module) -> set[ast.AST]:
 @pytest.mark.parametrize("path", [path for path in tracked() if path.endswith(".py")])
 def test_our_ui_is_never_imported_by_its_bare_name(path: str) -> None:
     """`import ui.theme` would bind the name `ui`, which is NiceGUI's everywhere else."""
-    imports = [(name, node) for name, node in _imports(_tree(path)) if isinstance(node, ast.Import)]
+    imports = [(name, node) for name, node in _imports(path) if isinstance(node, ast.Import)]
     assert [ast.unparse(node) for name, node in imports if name.split(".")[0] == "ui"] == []
 
 
 def test_nothing_imports_main() -> None:
-    importers = [path for path in _sources() for name, _ in _imports(_tree(path)) if name == "main"]
+    importers = [path for path in _sources() for name, _ in _imports(path) if name == "main"]
     assert not importers
 
 
@@ -63,7 +68,7 @@ def test_pages_know_the_store_by_its_types_only(path: str) -> None:
     typing_only = _only_for_types(tree)
     at_run_time = [
         ast.unparse(node)
-        for name, node in _imports(tree)
+        for name, node in _imports(path)
         if name.split(".")[0] == "storage" and node not in typing_only
     ]
     assert not at_run_time
@@ -71,7 +76,7 @@ def test_pages_know_the_store_by_its_types_only(path: str) -> None:
 
 def test_nothing_is_kept_in_niceguis_storage() -> None:
     """So several processes share no more than the database, and no cookie of NiceGUI's is needed (docs/log.md)."""
-    kept = [path for path in _sources() for node in ast.walk(_tree(path)) if _is_storage(node)]
+    kept = [path for path in _sources() for node in _nodes(path) if _is_storage(node)]
     assert kept == ["main.py"]  # which sets how long its empty stores last
 
 
@@ -148,7 +153,7 @@ def _names(requirements: list[str]) -> set[str]:
 
 def _distributions(paths: list[str]) -> set[str]:
     """The third-party distributions that these files import."""
-    modules = {name.split(".")[0] for path in paths for name, _ in _imports(_tree(path))}
+    modules = {name.split(".")[0] for path in paths for name, _ in _imports(path)}
     third_party = modules - OURS - set(sys.stdlib_module_names)
     by_module = packages_distributions()
     return {_canonical(SHARED.get(module, by_module[module][0])) for module in third_party if module in by_module}

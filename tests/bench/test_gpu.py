@@ -1,6 +1,5 @@
 """The script for machines with a GPU runs in all its parts, though here without one."""
 
-from bench.gpu import main
 from tests.bench.conftest import Results
 
 DRY = "--size tiny --device cpu --streams 2 --tokens 4 --prompt 100 --context 128 --slots 4 --cancel 5"
@@ -18,6 +17,8 @@ PARTS = {
 
 
 def test_every_part_of_the_gpu_script_runs_dry(results: Results) -> None:
+    from bench.gpu import main  # imports transformers' models, which takes seconds in each worker
+
     main(DRY.split())
     markdown, figures = results()
     assert markdown.count("no GPU: a dry run") == 1

@@ -17,6 +17,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from storage.records import UserRole
+from tests.browser.windows import Windows
 from tests.chromium import CHROMIUM, MISSING, running_chromium
 from tests.server import RunningServer, running_server
 
@@ -39,8 +40,6 @@ class Chat(Protocol):
 
     def __call__(self, server: RunningServer, *, name: str = "admin", **options: object) -> Page: ...
 
-
-PICTURE = "/static/qdesk.svg"  # costs nothing to open, for tests that prepare the window before its page comes
 
 Key = tuple[str, str, str]  # server, name, options
 Left = defaultdict[Key, list[Page]]  # windows that show a new chat
@@ -76,42 +75,22 @@ def office() -> Iterator[RunningServer]:
 
 
 @pytest.fixture(scope="session")
-def opened(chromium: Browser, troubles: list[str]) -> Visit:
-    """As `visit`, but for whoever closes the window."""
-    sessions: dict[tuple[str, str], str] = {}  # their tokens, by server and name
-
-    def open_window(server: RunningServer, path: str = "/", *, name: str = "admin", **options: object) -> Page:
-        if (server.url, name) not in sessions:
-            sessions[server.url, name] = server.new_session(name)
-        usual = {"locale": "en-GB", "reduced_motion": "reduce"}  # what moves is drawn sixty times a second
-        context = chromium.new_context(**{**usual, **options})  # type: ignore[arg-type]  # new_context checks
-        context.add_cookies([{"name": "qdesk_session", "value": sessions[server.url, name], "url": server.url}])
-        context.on("weberror", lambda error: troubles.append(f"script error: {error.error}"))
-        # No other host is found (tests/chromium.py). Telling of every request would take a tenth of the tests' time.
-        context.on("requestfailed", lambda request: _watch(request.url, server, troubles))
-        page = context.new_page()
-        page.goto(server.url + path)
-        return page
-
-    return open_window
-
-
-@pytest.fixture(scope="session")
-def troubles() -> list[str]:
-    """What has gone wrong in any window that is open."""
-    return []
+def windows(chromium: Browser) -> Windows:
+    return Windows(chromium)
 
 
 @pytest.fixture
-def watched(opened: Visit, troubles: list[str]) -> Iterator[Visit]:
-    yield opened
-    found, troubles[:] = troubles[:], []
+def watched(windows: Windows) -> Iterator[Visit]:
+    """As `visit`, but for whoever closes the window."""
+    yield windows.open
+    found, windows.troubles[:] = windows.troubles[:], []
     assert not found
 
 
 @pytest.fixture
-def visit(watched: Visit) -> Iterator[Visit]:
+def visit(watched: Visit, windows: Windows, request: pytest.FixtureRequest) -> Iterator[Visit]:
     pages: list[Page] = []
+    failed = request.session.testsfailed
 
     def open_window(server: RunningServer, path: str = "/", *, name: str = "admin", **options: object) -> Page:
         pages.append(watched(server, path, name=name, **options))
@@ -119,19 +98,22 @@ def visit(watched: Visit) -> Iterator[Visit]:
 
     yield open_window
     for page in pages:
-        page.context.close()
+        if request.session.testsfailed == failed:
+            windows.leave(page)
+        else:
+            windows.close(page)
 
 
 @pytest.fixture(scope="module")
-def left(opened: Visit) -> Iterator[Left]:
-    windows: Left = defaultdict(list)
-    yield windows
-    for page in chain.from_iterable(windows.values()):
-        page.context.close()
+def left(windows: Windows) -> Iterator[Left]:
+    lefts: Left = defaultdict(list)
+    yield lefts
+    for page in chain.from_iterable(lefts.values()):
+        windows.leave(page)
 
 
 @pytest.fixture
-def chat(watched: Visit, left: Left, request: pytest.FixtureRequest) -> Iterator[Chat]:
+def chat(watched: Visit, windows: Windows, left: Left, request: pytest.FixtureRequest) -> Iterator[Chat]:
     taken: list[tuple[Key, Page]] = []
     failed = request.session.testsfailed
 
@@ -142,10 +124,12 @@ def chat(watched: Visit, left: Left, request: pytest.FixtureRequest) -> Iterator
 
     yield take_up
     for key, page in taken:
-        if request.session.testsfailed == failed and _begins_anew(page):
+        if request.session.testsfailed > failed:
+            windows.close(page)
+        elif _begins_anew(page):
             left[key].append(page)
         else:
-            page.context.close()
+            windows.leave(page)
 
 
 def _begins_anew(page: Page) -> bool:
@@ -160,8 +144,3 @@ def _begins_anew(page: Page) -> bool:
     expect(page.locator(".welcome")).to_be_visible()
     expect(page.locator(".turn")).to_have_count(0)
     return not page.locator(LEFT_OVER).count() and not page.locator(".sidebar-search").input_value()
-
-
-def _watch(url: str, server: RunningServer, troubles: list[str]) -> None:
-    if not url.startswith((server.url, server.url.replace("http", "ws", 1), "data:", "blob:")):
-        troubles.append(f"request to another host: {url}")

@@ -12,7 +12,8 @@ import pytest
 from playwright.sync_api import FilePayload, Locator, Page, expect
 
 from tests.browser.barriers import PHONE, passes
-from tests.browser.conftest import PICTURE, Chat, Visit
+from tests.browser.conftest import Chat, Visit
+from tests.browser.windows import PICTURE
 from tests.server import RunningServer, bearer, key_of, running_server
 
 pytestmark = pytest.mark.browser

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import PICTURE, Visit
+from tests.browser.conftest import Visit
+from tests.browser.windows import PICTURE
 from tests.server import RunningServer, form_token, running_server
 
 pytestmark = pytest.mark.browser

@@ -109,6 +109,7 @@ def test_deleting_can_be_undone(server: RunningServer, visit: Visit) -> None:
     expect(undo).to_be_visible()
     page.clock.fast_forward(2_000)
     expect(undo).not_to_be_visible()
+    page.context.close()  # its clock stays as it is in every page that it opens
 
 
 def test_deleting_a_conversation_ends_its_running_answer(server: RunningServer, chat: Chat) -> None:

@@ -18,8 +18,9 @@ from playwright.sync_api import Locator, Page, Route, expect
 from engine.types import Exchange, ExchangeFilter, Message
 from storage import Store
 from storage.records import User
-from tests.browser.conftest import PICTURE, Visit
+from tests.browser.conftest import Visit
 from tests.browser.log import write_log
+from tests.browser.windows import PICTURE
 from tests.databases import SECRET, in_a_thread
 from tests.payloads import EVIL, PAYLOADS
 from tests.server import RunningServer, bearer, key_of, running_server

@@ -11,8 +11,9 @@ import pytest
 from playwright.sync_api import expect
 
 from engine.types import Exchange, Message
-from tests.browser.conftest import PICTURE, Visit
+from tests.browser.conftest import Visit
 from tests.browser.log import audit, write_log
+from tests.browser.windows import PICTURE
 from tests.server import RunningServer, running_server
 from tests.ui.exchanges import exchange
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import PICTURE, Chat, Visit
+from tests.browser.conftest import Chat, Visit
+from tests.browser.windows import PICTURE
 from tests.server import RunningServer, running_server
 
 pytestmark = pytest.mark.browser

@@ -53,6 +53,8 @@ class Stepper:
         """
         began = time.monotonic()
         plan = self.scheduler.schedule(streams, self._take_slot)
+        if not plan:  # all have been cancelled; the CPUs' kernel for packed weights divides by the number of rows
+            return
         guesses = self._guesses(plan)
         pieces = {stream: _piece(stream, count, guesses.get(stream, [])) for stream, count in plan.items()}
         for part, logits in self._in_parts(lambda some: self._compute([pieces[one] for one in some]), list(pieces)):

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import torch
+import transformers  # whose classes are imported when they are asked for; that takes seconds
 from safetensors.torch import load_file
 from torch import Tensor
-from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from engine.backends.qwen2.linear import bitsandbytes
 from engine.backends.qwen2.ready import WEIGHTS, Shape
@@ -13,11 +13,11 @@ from engine.backends.qwen2.ready import WEIGHTS, Shape
 CPU = torch.device("cpu")
 
 
-def in_transformers(folder: Path) -> Qwen2ForCausalLM:
+def in_transformers(folder: Path) -> "transformers.Qwen2ForCausalLM":
     shape, ours = Shape.read(folder), load_file(folder / WEIGHTS)
     config = _config(shape, _weight(ours, "layers.0.gate_up").shape[0] // 2)
     with torch.device("meta"):
-        theirs = Qwen2ForCausalLM(config)
+        theirs = transformers.Qwen2ForCausalLM(config)
     queries, keys = shape.heads * shape.head_size, shape.kv_heads * shape.head_size
     state = {"model.embed_tokens.weight": ours["embedding"], "model.norm.weight": ours["norm"]}
     state["lm_head.weight"] = ours.get("head.weight", ours["embedding"])
@@ -51,8 +51,8 @@ def _weight(tensors: dict[str, Tensor], name: str) -> Tensor:
     return weight.bfloat16()
 
 
-def _config(shape: Shape, intermediate: int) -> Qwen2Config:
-    return Qwen2Config(
+def _config(shape: Shape, intermediate: int) -> "transformers.Qwen2Config":
+    return transformers.Qwen2Config(
         vocab_size=shape.vocabulary,
         hidden_size=shape.hidden,
         intermediate_size=intermediate,

@@ -5,9 +5,7 @@ from typing import Any
 
 import gguf
 import numpy as np
-from transformers import modeling_gguf_pytorch_utils as reading
 
-from engine.backends.qwen2.gguf_reading import quickly
 from engine.types import Progress
 
 TOKENS = ["a", "Ġhello", "北京", "😀", "<|im_end|>", "", "x" * 300]
@@ -33,6 +31,10 @@ def small_file(path: Path) -> Path:
 
 
 def test_what_is_read_quickly_is_the_same(tmp_path: Path) -> None:
+    from transformers import modeling_gguf_pytorch_utils as reading  # here, since that takes a second in each worker
+
+    from engine.backends.qwen2.gguf_reading import quickly
+
     file = small_file(tmp_path / "small.gguf")
     slowly: dict[str, Any] = reading.load_gguf_checkpoint(file)
     with quickly(lambda _: None):
@@ -42,6 +44,10 @@ def test_what_is_read_quickly_is_the_same(tmp_path: Path) -> None:
 
 
 def test_the_file_is_parsed_once_and_reported_by_tensor(tmp_path: Path) -> None:
+    from transformers import modeling_gguf_pytorch_utils as reading
+
+    from engine.backends.qwen2.gguf_reading import quickly
+
     file, told = small_file(tmp_path / "small.gguf"), list[Progress]()
     with quickly(told.append):
         assert gguf.GGUFReader(file) is gguf.GGUFReader(file)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import Qwen2ForCausalLM
+import transformers
 
 from engine.backends.qwen2.attention import Piece, neighbours
 from engine.backends.qwen2.kvcache import KVCache
@@ -74,7 +74,8 @@ def test_tied_and_unquantised_weights_run_as_well(tmp_path: Path, unpack: bool) 
     source = tiny_source(make_tiny(tmp_path / "tied", tied=True))
     model = Qwen2.read(ready_folder(source, "none", tmp_path, CPU, lambda _: None), CPU, unpack=unpack)
     with torch.inference_mode():
-        theirs = Qwen2ForCausalLM.from_pretrained(source.folder, dtype=torch.float32)(torch.tensor([IDS])).logits[0]
+        reference = transformers.Qwen2ForCausalLM.from_pretrained(source.folder, dtype=torch.float32)
+        theirs = reference(torch.tensor([IDS])).logits[0]
     ours = model.step([Piece(0, 0, IDS, logits=1)], cache_for(model))
     assert close(ours[0], theirs[-1], 1e-4 if unpack else BFLOAT16)
 

@@ -10,9 +10,9 @@ from unicodedata import normalize
 
 import pytest
 import torch
+import transformers
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
-from transformers import Qwen2ForCausalLM
 
 from engine.backends.qwen2 import weights
 from engine.backends.qwen2.attention import Piece
@@ -58,7 +58,7 @@ PROMPTS = [
 @dataclass(frozen=True)
 class Packaged:
     folder: Path
-    theirs: Qwen2ForCausalLM  # transformers' model with the very same 4-bit weights, in float32 arithmetic
+    theirs: "transformers.Qwen2ForCausalLM"  # with the very same 4-bit weights, in float32 arithmetic
     tokens: Tokens
     prompts: list[list[int]]
 

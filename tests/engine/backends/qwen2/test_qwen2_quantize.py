@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+import transformers
 from safetensors.torch import load_file
-from transformers import LlamaConfig, Qwen2ForCausalLM
 
 from engine.backends.qwen2.quantize import ready_folder, size_on_disk
 from engine.backends.qwen2.ready import CONTROL, MANIFEST, SHAPE, TOKENIZER, WEIGHTS, is_whole
@@ -76,7 +76,7 @@ def test_a_disk_that_becomes_full_meanwhile_is_one_sentence(tiny_folder: Path, t
 
 
 def test_the_space_that_it_needs_is_known_beforehand(tiny_folder: Path, ready: Path) -> None:
-    model = Qwen2ForCausalLM.from_pretrained(tiny_folder)
+    model = transformers.Qwen2ForCausalLM.from_pretrained(tiny_folder)
     taken = sum(tensor.nbytes for tensor in load_file(ready / WEIGHTS).values())
     assert size_on_disk(model, "nf4") == pytest.approx(taken, rel=0.05)
     weights = model.config.vocab_size * model.config.hidden_size
@@ -84,7 +84,7 @@ def test_the_space_that_it_needs_is_known_beforehand(tiny_folder: Path, ready: P
 
 
 def test_another_architecture_is_refused_with_a_sentence(tiny_folder: Path, tmp_path: Path) -> None:
-    LlamaConfig(hidden_size=64, num_hidden_layers=1).save_pretrained(tmp_path / "llama")
+    transformers.LlamaConfig(hidden_size=64, num_hidden_layers=1).save_pretrained(tmp_path / "llama")
     with pytest.raises(EngineError, match="'llama'; this engine runs qwen2"):
         make(tmp_path / "llama", tmp_path)
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from unicodedata import normalize
 
 import pytest
+import transformers
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import AutoTokenizer
 
 from engine.backends import PromptPiece
 from engine.backends.qwen2.tokens import TextStream, Tokens
@@ -53,7 +53,7 @@ def test_the_prompt_equals_the_models_own_template(tokens: Tokens, tiny_folder: 
         Message("assistant", "ok"),
         Message("user", "?"),
     ]
-    own = AutoTokenizer.from_pretrained(tiny_folder).apply_chat_template(
+    own = transformers.AutoTokenizer.from_pretrained(tiny_folder).apply_chat_template(
         [{"role": message.role, "content": message.content} for message in messages],
         add_generation_prompt=True,
         return_dict=False,

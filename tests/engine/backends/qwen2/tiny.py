@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 
 import torch
+import transformers  # whose classes are imported when they are asked for; that takes seconds
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
-from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 from transformers.utils import logging
 
 from engine.backends.qwen2.source import ModelSource
@@ -36,7 +36,7 @@ def make_tiny(folder: Path, *, tied: bool = False, context: int = CONTEXT, seed:
     """Save the model into `folder` and return it. The weights are large enough that answers differ by prompt."""
     torch.manual_seed(seed)
     logging.disable_progress_bar()
-    config = Qwen2Config(
+    config = transformers.Qwen2Config(
         vocab_size=VOCABULARY,
         hidden_size=64,
         intermediate_size=128,
@@ -51,7 +51,7 @@ def make_tiny(folder: Path, *, tied: bool = False, context: int = CONTEXT, seed:
         bos_token_id=None,
         pad_token_id=268,
     )
-    model = Qwen2ForCausalLM(config).bfloat16()
+    model = transformers.Qwen2ForCausalLM(config).bfloat16()
     if not tied:
         model.lm_head.weight.data[268:271] = 0  # greedy answers never end by themselves
     model.save_pretrained(folder)
@@ -79,7 +79,7 @@ def shared_tiny_settings() -> Settings:
     return tiny_settings(folder / "tiny-qwen2", folder, max_context_tokens=4096)
 
 
-def _tokenizer() -> PreTrainedTokenizerFast:
+def _tokenizer() -> "transformers.PreTrainedTokenizerFast":
     vocabulary = dict(sorted(BYTES.items(), key=lambda item: item[1]))
     extra = ["".join(merge.split()) for merge in MERGES]
     vocabulary |= {token: 256 + i for i, token in enumerate(extra)}
@@ -97,7 +97,7 @@ def _tokenizer() -> PreTrainedTokenizerFast:
     return _with_control_tokens(tokenizer)
 
 
-def _with_control_tokens(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
+def _with_control_tokens(tokenizer: Tokenizer) -> "transformers.PreTrainedTokenizerFast":
     """Give the control tokens the numbers after the vocabulary: 268 to 272."""
     for text, special in {
         "<|endoftext|>": True,
@@ -107,7 +107,9 @@ def _with_control_tokens(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
         "<tool_call>": False,
     }.items():
         tokenizer.add_tokens([AddedToken(text, special=special, normalized=False)])
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>")
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token="<|im_end|>", pad_token="<|endoftext|>"
+    )
     fast.chat_template = TEMPLATE
     return fast
 
