@@ -4,6 +4,7 @@ All linears see one batch: decodes and pieces of prompts together; attention is 
 weights and tensors; nothing of requests, policies or text.
 """
 
+import mmap
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -43,7 +44,7 @@ class Qwen2:
         self.weights_bytes = sum(tensor.nbytes for tensor in tensors.values())  # as they are stored, not unpacked
 
         linears: defaultdict[str, dict[str, Tensor]] = defaultdict(dict)
-        self.embedding = tensors["embedding"].to(device)
+        self.embedding = _read_whole(tensors["embedding"]).to(device)
         linears["head"]["weight"] = self.embedding  # unless it has weights of its own
         for key, tensor in tensors.items():
             if found := LINEAR.match(key):
@@ -111,6 +112,12 @@ class Qwen2:
         values[batch.slots, :, batch.positions] = mixed[:, heads + kv_heads :]
         query = rotated[:, :heads].view(-1, kv_heads, heads // kv_heads, size)
         return batch.attend(query, keys, values).flatten(1)
+
+
+def _read_whole(mapped: Tensor) -> Tensor:
+    """Read a number of every page: else the disk is waited for, and memory grows, whenever a new word comes up."""
+    mapped.flatten()[:: mmap.PAGESIZE // mapped.itemsize].sum()
+    return mapped
 
 
 def rope_tables(shape: Shape, device: torch.device, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
