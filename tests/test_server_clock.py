@@ -24,6 +24,8 @@ import asyncio, signal, types
 import main, ui.serving
 
 async def until_told(seconds):
+    if seconds < 3600:  # not retention's
+        return await asyncio.sleep(seconds)
     loop, told = asyncio.get_running_loop(), asyncio.Event()
     signal.signal(signal.SIGUSR1, lambda *_: loop.call_soon_threadsafe(told.set))
     await told.wait()

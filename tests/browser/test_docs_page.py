@@ -7,7 +7,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.barriers import passes, passes_in_the_dark_on_a_phone_too
-from tests.browser.conftest import PICTURE, Visit
+from tests.browser.conftest import Visit
+from tests.browser.windows import PICTURE
 from tests.server import API_KEY, RunningServer
 
 pytestmark = pytest.mark.browser
