@@ -61,7 +61,8 @@ FOREIGN = """() => {
         !/^(https?:|mailto:|\\/|#|\\?)/i.test(one.getAttribute("href")));
     const answers = [...document.querySelectorAll(".answer-text, .question, .turn-prompt, .sidebar-list")];
     const inside = answers.flatMap((one) => [...one.querySelectorAll(
-        "style, script, form, input:not([type=checkbox]), textarea, select, img, [style*=position], [id=document]")]);
+        "style, script, form, input:not([type=checkbox]), textarea, select, img, [style*=position], " +
+        "[name], [id=document], [id=mounted_app], [id=test], [id=x]")]);
     const escaped = answers.flatMap((one) => [...one.querySelectorAll(".answer-text *")])
         .filter((one) => getComputedStyle(one).position === "fixed");
     return [...bad, ...handlers, ...leading, ...links, ...inside, ...escaped]

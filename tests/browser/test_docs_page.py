@@ -59,6 +59,7 @@ def test_asking_needs_a_key_which_stays_in_the_browser(server: RunningServer, vi
     expect(chat.get_by_label("Answer")).to_contain_text("You said: hello")
     assert sent
     assert not [frame for frame in sent if API_KEY in frame]
+    assert API_KEY not in page.url + page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
 
 
 def test_an_answer_is_shown_while_it_comes_and_can_be_stopped(server: RunningServer, visit: Visit) -> None:

@@ -163,7 +163,7 @@ export default {
 <div class="api">
   <p v-for="part in about" :key="part" class="api-about"><Words :text="part"/></p>
   <div class="api-key">
-    <q-input v-model="secret" :label="texts.key" type="password" aria-describedby="api-key-hint" outlined dense stack-label autocomplete="off"></q-input>
+    <q-input v-model="secret" :label="texts.key" type="password" aria-describedby="api-key-hint" outlined dense stack-label autocomplete="new-password"></q-input>
     <a :href="account">{{ texts.makeKey }}</a>
     <a :href="file">{{ texts.document }}</a>
   </div>
