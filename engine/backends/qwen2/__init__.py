@@ -9,8 +9,9 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from loguru import logger
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from engine.backends.qwen2.source import ModelSource
     from engine.backends.qwen2.stream import Stream
 
+T = TypeVar("T")
+
 
 class Qwen2Backend:
     def __init__(self, settings: Settings) -> None:
@@ -38,10 +41,11 @@ class Qwen2Backend:
 
     async def start(self, report: Report) -> None:
         began = time.monotonic()
-        engine = await asyncio.to_thread(self._load, report)
+        engine = await _in_a_thread_that_ends(partial(self._load, report))
         if self._stopped:
             await asyncio.to_thread(engine.worker.stop)
             return
+        _leave_arithmetic_to_generation()
         self.model, self.reason = engine.source.name, engine.reason
         self.context_tokens, self.capacity = engine.cache.capacity, len(engine.cache.slots)
         self.weights_bytes, self.cache_bytes = engine.weights_bytes, engine.cache.bytes
@@ -147,6 +151,27 @@ class Qwen2Backend:
             stopped = self._stopped
             raise NotReady(self.health() or "", code="draining" if stopped else "model_loading")
         return self._engine
+
+
+async def _in_a_thread_that_ends(work: Callable[[], T]) -> T:
+    """As asyncio.to_thread does, whose thread stays, and with it the threads of its arithmetic."""
+    own = ThreadPoolExecutor(1, "loading")
+    try:
+        return await asyncio.get_running_loop().run_in_executor(own, work)
+    finally:
+        own.shutdown(wait=False)
+
+
+def _leave_arithmetic_to_generation() -> None:
+    """Let this thread, the event loop's, compute by itself.
+
+    Where OpenMP has more threads than there are processors, none of them spins while it waits for the others: each of a
+    step's hundreds of products then waits for the system to wake a thread (docs/performance.md).
+    """
+    import torch
+
+    torch.set_num_threads(1)
+    torch.get_num_threads()  # by which this thread takes the number for itself, whatever others set later
 
 
 def _import_loading() -> "Callable[[ModelSource, Path | None, Settings, Report], Engine]":

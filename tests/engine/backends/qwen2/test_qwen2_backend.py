@@ -54,6 +54,25 @@ async def answer(backend: Qwen2Backend, request: ChatRequest) -> list[Event]:
     return [event async for event in backend.stream(request)]
 
 
+async def test_only_the_generation_thread_computes_with_several_threads(tiny_folder: Path, models_dir: Path) -> None:
+    """With more of them than processors each would sleep where it has to wait for another (docs/performance.md)."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    backend = Qwen2Backend(tiny_settings(tiny_folder, models_dir, threads=2))
+    try:
+        await backend.start(lambda _: None)
+        assert torch.get_num_threads() == 1  # the event loop's
+        assert await asyncio.to_thread(torch.get_num_threads) == 1
+        loading = [thread for thread in threading.enumerate() if thread.name.startswith("loading")]
+        for thread in loading:
+            await asyncio.to_thread(thread.join, 30)
+        assert not [thread for thread in loading if thread.is_alive()]
+        assert "generation" in {thread.name for thread in threading.enumerate()}
+    finally:
+        await backend.stop()
+        torch.set_num_threads(before)
+
+
 async def test_it_answers_and_says_what_it_runs(backend: Qwen2Backend) -> None:
     assert (backend.model, backend.quantization, backend.context_tokens) == ("tiny-qwen2", "nf4", 256)
     assert backend.capacity >= backend.settings.max_concurrent_requests
