@@ -152,9 +152,12 @@ def test_a_server_that_cannot_tell_that_it_ends_for_good_takes_no_copy_either(tm
         _, answer = stream(server, "stand still", stack)
         with shell(server.data_dir, copy) as restore:
             eventually(lambda: "lets answers finish" in restore.told())
+            restore.process.send_signal(signal.SIGSTOP)  # it looks again when the server is gone
             server.process.send_signal(signal.SIGTERM)
+            eventually(lambda: "cannot be told why no copy is taken" in server.output())
+            answer.close()
+            assert server.process.wait(60) == 0
+            restore.process.send_signal(signal.SIGCONT)
             assert restore.ends() == 1
             assert "The database is as it was." in restore.told()
-        answer.close()
-        assert server.process.wait(60) == 0
         assert asked_since(server)
