@@ -35,7 +35,7 @@ from ui.connections import serving
 from ui.desk import Desk
 from ui.entry import Entry
 from ui.guard import Guard
-from ui.handover import Handover
+from ui.handover import Handover, Step, undisturbed
 from ui.interpreter import settle
 from ui.kept_files import KeptFiles
 from ui.logs import log_in_one_place
@@ -96,8 +96,10 @@ def main() -> None:
             asyncio.run(prepare(desk))
             life = serve(desk)
             if life.restores:
-                put_copy_in_place(desk.store, life.handover)
-                begin_anew(claim)
+                with undisturbed() as signals:
+                    put_copy_in_place(desk.store, life.handover)
+                if not signals:  # else it was told to end meanwhile
+                    begin_anew(claim)
     except StorageError as error:
         sys.exit(str(error))
 
@@ -142,18 +144,24 @@ def serve(desk: Desk) -> Life:
 
 
 def put_copy_in_place(store: Store, handover: Handover) -> None:
-    """What a shell has staged becomes the database, which is closed, if the shell still waits for it."""
-    if not handover.is_waited_for():
+    """What a shell has staged becomes the database, which is closed, if that shell still waits for it."""
+    said = handover.said()  # nothing yet to a shell that came instead, and has no copy ready
+    if not said or said.step not in ("asked", "ending") or not handover.is_waited_for():
         logger.warning("nobody waits for the copy any more, so the database stays as it is")
         return
     try:
+        store.give_up_log()
         kept = store.put_in_place()
     except StorageError as error:
         logger.error("the database stays as it is: {}", error)
-        handover.tell("refused", str(error))
+        word: tuple[Step, str] = ("refused", str(error))
     else:
         logger.info("the copy is the database now; the one before is kept as {}", kept)
-        handover.tell("placed", str(kept or ""))
+        word = ("placed", str(kept or ""))
+    try:
+        handover.tell(*word)
+    except OSError as error:  # the disk may be full, which keeps no server from beginning anew
+        logger.error("the shell that restores cannot be told: {}", error)
 
 
 def trace(desk: Desk) -> None:

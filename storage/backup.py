@@ -5,7 +5,7 @@ Raises StorageError with a sentence that says what to do. Knows no table but Ale
 
 import os
 import sqlite3
-import sys
+import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from datetime import datetime
@@ -13,11 +13,14 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from engine.new_file import new_file
 from storage.errors import StorageError
 
 PAGES = 500  # copied between two reports
-OTHERS_S = 10.0  # for other programs to let go of the database
-STAGED, TAKEN = ".restoring", ".taking"  # ends of a copy's name: ready for its place, and just being put there
+OTHERS_S, LOOK_S = 10.0, 0.1  # for other programs to let go of the database, and between two looks
+DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+# Ends of a copy's name: not ready yet, ready for its place, and just being put there.
+STAGING, STAGED, TAKEN = ".restoring.new", ".restoring", ".taking"
 
 Done = Callable[[int, int], None]  # pages that are copied, or steps that are done, and how many there are
 
@@ -33,16 +36,21 @@ def backup(url: sa.URL, to: Path, report: Done) -> None:
 
 
 def stage(url: sa.URL, source: Path, report: Done) -> sa.URL:
-    """Lay a copy that passes all checks beside the database, ready for its place, and return it as a database."""
+    """Lay a copy that passes all checks beside the database, and return it as a database; `make_ready` comes last."""
     target = _file(url)
     if not source.exists():
         raise StorageError(f"There is no file {source}.")
     _check(source)
     unstage(url)
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _copy(source, staged := _beside(target, STAGED), report)
-    _give_to_the_owner_of(target if target.exists() else target.parent, staged)
-    return url.set(database=str(staged))
+    owner_of = target if target.exists() else target.parent  # who must be able to open what root restores
+    _copy(source, staging := _beside(target, STAGING), report, owner_of)
+    return url.set(database=str(staging))
+
+
+def make_ready(url: sa.URL) -> None:
+    """From here on the copy may be put in place, by whichever process."""
+    os.replace(_beside(_file(url), STAGING), _beside(_file(url), STAGED))
 
 
 def is_staged(url: sa.URL) -> bool:
@@ -63,16 +71,41 @@ def unstage(url: sa.URL) -> None:
     """Remove whatever is left of copies that were to be put in place."""
     if url.get_backend_name() != "sqlite":
         return
-    for end in (STAGED, TAKEN):
+    for end in (STAGING, STAGED, TAKEN):
         for of_it in ("-journal", "-wal", "-shm", ".partial", ""):  # another copy must not meet a journal of this one
             _beside(_file(url), end + of_it).unlink(missing_ok=True)
+
+
+def give_up_log(url: sa.URL) -> None:
+    """Write into the database what its log still holds, if nobody else has it open; that is waited for.
+
+    SQLite does that for the only connection alone, so whoever would go on writing into a database that is set aside is
+    found by it too. A damaged one stays as it is: that may be why another is to take its place.
+    """
+    target, until = _file(url), time.monotonic() + OTHERS_S
+    while target.exists():
+        try:
+            with closing(sqlite3.connect(target, timeout=0)) as database:
+                database.execute("SELECT count(*) FROM sqlite_master").fetchone()  # else the log is not found
+                database.execute("PRAGMA journal_mode=DELETE").fetchone()
+            return
+        except sqlite3.DatabaseError as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code in DAMAGED:
+                return
+            if code != sqlite3.SQLITE_BUSY:
+                told = f"What the log of {target} holds cannot be written into it: {error}."
+                raise StorageError(f"{told} Mend that, or move both away, and restore again.") from error
+            if time.monotonic() > until:
+                raise StorageError("Another program has the database open; end it and restore again.") from error
+        time.sleep(LOOK_S)
 
 
 def put_in_place(url: sa.URL) -> Path | None:
     """Put what is staged in the place of the database, and return where the one before is kept now, if there was one.
 
-    Nobody else may use the database meanwhile; that is for the caller to see to. Whenever this is killed there is the
-    old database or the new one.
+    After `give_up_log`. Nobody else may use the database meanwhile; that is for the caller to see to. Whenever this is
+    killed there is the old database or the new one.
     """
     target = _file(url)
     taken = _beside(target, TAKEN)
@@ -99,10 +132,11 @@ def _file(url: sa.URL) -> Path:
     return Path(url.database or "")
 
 
-def _copy(source: Path, to: Path, report: Done) -> None:
+def _copy(source: Path, to: Path, report: Done, owner_of: Path | None = None) -> None:
     partial = to.with_name(to.name + ".partial")
     try:
-        os.close(os.open(partial, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600))
+        partial.unlink(missing_ok=True)
+        os.close(new_file(partial, owner_of=owner_of))
         with closing(_reading(source)) as one, closing(sqlite3.connect(partial)) as other:
             # An open transaction keeps all steps on one state; without it the copy would begin anew at every change.
             one.execute("BEGIN")
@@ -134,34 +168,15 @@ def _beside(target: Path, end: str) -> Path:
     return target.with_name(target.name + end)
 
 
-def _give_to_the_owner_of(there: Path, file: Path) -> None:
-    """Root may restore for a server that runs as somebody else, who must be able to open what root has made."""
-    if sys.platform != "win32" and os.geteuid() == 0:
-        os.chown(file, there.stat().st_uid, there.stat().st_gid)
-
-
 def _reading(file: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None, timeout=10)
 
 
 def _set_aside(target: Path) -> Path:
-    """Give the database a second name that it keeps, with what its log still holds written into it."""
+    """Give the database a second name that it keeps."""
     kept = _beside(target, f".before-{datetime.now():%Y%m%d-%H%M%S-%f}")
-    if _in_use(target):  # its log is not whole in it, and would be moved away from a database that needs it yet
-        raise StorageError("Another program has the database open; end it and restore again.")
     os.link(target, kept)
-    for end in ("-journal", "-wal", "-shm"):  # what they hold belongs to the old one, and must not meet the new
+    for end in ("-journal", "-wal", "-shm"):  # of a damaged one; what they hold must not meet the new
         if (file := _beside(target, end)).exists():
             os.replace(file, _beside(kept, end))
     return kept
-
-
-def _in_use(target: Path) -> bool:
-    """Write into the database what its log still holds. True: somebody reads or writes, so that it cannot be done."""
-    try:
-        with closing(sqlite3.connect(target, timeout=OTHERS_S)) as database:
-            database.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            busy, *_ = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    except sqlite3.DatabaseError as error:  # a damaged one may be why another is put in its place
-        return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-    return bool(busy)

@@ -240,12 +240,13 @@ class Store:
 
     def stage(self, source: Path, copied: Done, migrated: Done) -> None:
         """Lay a copy with this version's schema beside the database, which may be in use. Needs no `open`."""
-        staged = backup.stage(self._database.url, source, copied)
+        staging = backup.stage(self._database.url, source, copied)
         try:
-            if not is_newest(staged):
+            if not is_newest(staging):
                 from storage.migrate import migrate
 
-                migrate(staged, report=migrated)
+                migrate(staging, report=migrated)
+            backup.make_ready(self._database.url)
         except BaseException:
             backup.unstage(self._database.url)
             raise
@@ -258,6 +259,10 @@ class Store:
 
     def unstage(self) -> None:
         backup.unstage(self._database.url)
+
+    def give_up_log(self) -> None:
+        """Before `put_in_place`, and while the copy can still be withdrawn: others are waited for."""
+        backup.give_up_log(self._database.url)
 
     def put_in_place(self) -> Path | None:
         """Must not be open, here or elsewhere."""

@@ -7,14 +7,16 @@ Knows no database.
 
 import json
 import os
-import sys
+import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
 from filelock import FileLock, Timeout
+
+from engine.new_file import give_to_the_folders_owner, new_file
 
 SAID_FILE, WAITING_FILE = "qdesk.restore", "qdesk.restore.lock"
 LOOKING_S = 3.0  # longer than a server looks whether anybody is there
@@ -48,8 +50,9 @@ class Handover:
 
     def tell(self, step: Step, about: str = "") -> None:
         fresh = self._file.with_name(f"{SAID_FILE}.{step}")
-        fresh.write_text(json.dumps(asdict(Said(step, about))), encoding="utf-8")
-        self._give_to_the_folders_owner(fresh)
+        fresh.unlink(missing_ok=True)
+        with open(new_file(fresh, owner_of=self._folder), "w", encoding="utf-8") as file:
+            json.dump(asdict(Said(step, about)), file)
         os.replace(fresh, self._file)
 
     def forget(self) -> None:
@@ -64,7 +67,7 @@ class Handover:
         except Timeout as taken:
             raise Busy from taken
         try:
-            self._give_to_the_folders_owner(self._waiting)
+            give_to_the_folders_owner(self._waiting)
             self.forget()
             yield
         finally:
@@ -111,9 +114,15 @@ class Handover:
         unstage()
         self.forget()
 
-    def _give_to_the_folders_owner(self, file: Path) -> None:
-        """Root may ask a server that runs as somebody else, who must be able to read what root writes."""
-        if sys.platform != "win32" and os.geteuid() == 0:
-            owner = self._folder.stat()
-            with suppress(OSError):
-                os.chown(file, owner.st_uid, owner.st_gid)
+
+@contextmanager
+def undisturbed() -> Iterator[list[int]]:
+    """Signals that end a process wait for what must not be left half done, or untold; yields those that came."""
+    came: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda which, _: came.append(which)) for number in numbers}
+    try:
+        yield came
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

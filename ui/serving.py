@@ -91,13 +91,21 @@ class Life:
         self._stop_soon()
 
     async def _await_restore(self) -> None:
-        """End as at a signal when a shell has a copy of the database ready, so that main.py can put it in place."""
-        while not self.restores:
+        """End as at a signal when a shell has a copy of the database ready, so that main.py can put it in place.
+
+        While answers finish the shell may give up, and another one come, which is told the same.
+        """
+        while True:
             await asyncio.sleep(LOOK_S)
-            if Server.instance.started and self._stopping is None:
-                self.restores = await asyncio.to_thread(self._takes_a_copy)
-        logger.info("a copy is to be put in the place of the database, so the server begins anew")
-        self._stop_soon()
+            ends_for_good = self._stopping is not None and not self.restores
+            if ends_for_good or not Server.instance.started or not await asyncio.to_thread(self._takes_a_copy):
+                continue
+            if self._stopping is None:
+                logger.info("a copy is to be put in the place of the database, so the server begins anew")
+                self.restores = True
+                self._stop_soon()
+            elif not self.restores:  # it was told to end during that look
+                self._take_no_copy()
 
     def _takes_a_copy(self) -> bool:
         store, drain_s = self.desk.store, self.desk.settings.drain_s
@@ -113,19 +121,31 @@ class Life:
         return asked
 
     def _told_to_end(self) -> None:
+        """By a signal."""
         if self.restores:  # it ends anyway, but now for good
-            self.restores = False
-            self.handover.tell("refused", "The server was told to end before it took the copy.")
-        else:
+            self._take_no_copy()
+        elif self._stopping is None:
             self._stop_soon()
+        else:
+            for job in list(self.desk.service.jobs.values()):
+                self.desk.service.end(job, Status.INTERRUPTED)
+
+    def _take_no_copy(self) -> None:
+        """Withdraw it too, else the shell puts it in place when the server has ended, as it does where one died."""
+        self.restores = False
+        try:
+            self.desk.store.withdraw()
+            if self.handover.said():
+                self.handover.tell("refused", "The server was told to end before it took the copy.")
+        except OSError as error:
+            logger.warning("the shell that restores cannot be told why no copy is taken: {}", error)
+            with suppress(OSError):
+                self.handover.forget()
 
     def _stop_soon(self) -> None:
         if self._stopping is None:
             logger.info("stopping: running answers may finish for {:g} s", self.desk.settings.drain_s)
             self._stopping = asyncio.create_task(self._stop(), name="stop")
-        else:
-            for job in list(self.desk.service.jobs.values()):
-                self.desk.service.end(job, Status.INTERRUPTED)
 
     async def _stop(self) -> None:
         try:

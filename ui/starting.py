@@ -7,15 +7,18 @@ nothing of what is served.
 import os
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NoReturn
 
 from filelock import FileLock, Timeout
 
+from engine.new_file import give_to_the_folders_owner
+
 LOCK_FILE = "qdesk.lock"
 HANDED_ON = "CLAIM_OF_QDESK"  # a variable of the environment: by which descriptor the program before had the folder
+MOST_DESCRIPTORS = 1 << 16  # that are looked at where they cannot be listed; the limit may be none
 NO_OTEL = (
     "QDESK_OTLP_ENDPOINT is set, but OpenTelemetry is not installed. Install it with "
     '`pip install --constraint constraints.txt --editable ".[otel]"`.'
@@ -41,6 +44,7 @@ class Claim:
             os.set_inheritable(self._handed_on, False)
         else:
             self._lock.acquire()
+            give_to_the_folders_owner(self._file)  # a command may be root's, and the server another's
 
     def release(self) -> None:
         if self._handed_on is not None:
@@ -50,7 +54,7 @@ class Claim:
 
     def hand_on(self) -> None:
         """Let the program that takes this one's place have it, and nothing else that is open here."""
-        for descriptor in map(int, os.listdir("/dev/fd")):
+        for descriptor in _descriptors():
             with suppress(OSError):  # what the listing itself had open
                 mine = self._is_mine(descriptor)
                 if descriptor > 2:
@@ -64,6 +68,14 @@ class Claim:
         with suppress(OSError):
             return os.path.samestat(os.fstat(descriptor), os.stat(self._file))
         return False
+
+
+def _descriptors() -> Iterable[int]:
+    """All that are open, among others where there is no list of them."""
+    try:
+        return [int(name) for name in os.listdir("/dev/fd")]
+    except OSError:
+        return range(min(os.sysconf("SC_OPEN_MAX"), MOST_DESCRIPTORS))
 
 
 @contextmanager

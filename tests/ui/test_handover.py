@@ -1,4 +1,4 @@
-"""What a server says after a start to a shell that still waits for a copy to be restored."""
+"""What a server and a shell tell each other about a copy: after a start, and where somebody has planted a link."""
 
 from pathlib import Path
 
@@ -28,3 +28,14 @@ def test_a_server_goes_on_where_the_one_before_ended(tmp_path: Path, before: Ste
         server.settle(lambda: staged, nothing_is_cleared)
         assert shell.said() == after
     assert shell.said() is None
+
+
+@pytest.mark.parametrize("step", ["asked", "refused"])
+def test_no_word_is_written_to_where_a_link_leads(tmp_path: Path, step: Step) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.write_text("not ours")
+    (tmp_path / f"qdesk.restore.{step}").symlink_to(theirs)
+    (tmp_path / "qdesk.restore").symlink_to(theirs)
+    Handover(tmp_path).tell(step, "why")
+    assert Handover(tmp_path).said() == Said(step, "why")
+    assert theirs.read_text() == "not ours"

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from engine.settings import Settings
-from ui.starting import LOCK_FILE
+from ui.starting import Claim
 
 if TYPE_CHECKING:
     from storage import Store
@@ -22,11 +22,13 @@ def with_open(settings: Settings, store: "Store", work: Callable[[], Any]) -> An
     """Run with the store open: by oneself, or beside the server that has the data folder."""
     with ExitStack() as stack:
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        claim = Claim(settings.data_dir)
         try:
-            stack.enter_context(FileLock(settings.data_dir / LOCK_FILE, timeout=0, mode=0o600))
+            claim.acquire()
         except Timeout:
             store.open(beside=True)
         else:
+            stack.callback(claim.release)
             store.open()
         stack.callback(store.close)
         return asyncio.run(work())

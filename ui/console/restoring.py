@@ -14,7 +14,7 @@ from filelock import Timeout
 
 from engine.settings import Settings
 from ui.console.opened import Refused
-from ui.handover import Busy, Handover, Said
+from ui.handover import Busy, Handover, Said, undisturbed
 from ui.starting import Claim
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ def restore(source: Path, settings: Settings, store: "Store", counted: Counted) 
                 store.stage(source, counted("copying back"), counted("migrating"))
                 return Restoring(settings, store, handover).done()
             except (KeyboardInterrupt, SystemExit) as ended:  # as main.py lets a signal end a command
-                in_time = store.withdraw() or handover.said() is None
+                said = handover.said()
+                in_time = store.withdraw() or said is None or said.step == "refused"
                 raise Refused(WITHDRAWN if in_time else TOO_LATE) from ended
             finally:
                 store.withdraw()
@@ -68,6 +69,7 @@ class Restoring:
 
     def done(self) -> str:
         """Wait for whoever has the data folder, a server or we ourselves, and return where the old one is kept."""
+        self._handover.forget()  # what was said while the copy was made was said to another shell
         claim = Claim(self._settings.data_dir)
         while True:
             try:
@@ -88,9 +90,11 @@ class Restoring:
         said = self._handover.said()
         if said and said.step == "refused":
             raise Refused(f"{said.about} {UNCHANGED}")
-        if not self._store.is_staged():  # the server took it, and ended then
-            raise Refused(PLACED)
-        return str(self._store.put_in_place() or "")
+        if not self._store.is_staged():  # the server took it, or withdrew it without a word, and ended then
+            raise Refused(PLACED if said else IGNORED)
+        self._store.give_up_log()
+        with undisturbed():
+            return str(self._store.put_in_place() or "")
 
     def _go_on(self, said: Said | None) -> None:
         """Ask the server, say how far it is, and refuse to wait for ever."""

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sqlite3
 import sys
 from collections.abc import Callable
@@ -103,13 +104,18 @@ def test_where_the_disk_is_full_nothing_is_changed(data: Path, copy: Path, tmp_p
         assert left_over(disk) == ["ballast", "qdesk.db"]
 
 
-def test_a_database_that_another_program_reads_stays(data: Path, copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What its log holds cannot be written into it, and would be lost to it."""
+@pytest.mark.parametrize("idle", [False, True])
+def test_a_database_that_another_program_has_open_stays(
+    data: Path, copy: Path, idle: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What its log holds cannot be written into it while somebody reads, and what he writes later would be lost."""
     monkeypatch.setattr(backup, "OTHERS_S", 0.1)
     with closing(sqlite3.connect(data / "qdesk.db", isolation_level=None)) as reader:
         reader.execute("pragma journal_mode=wal")
         reader.execute("begin")
         reader.execute("select * from users").fetchall()
+        if idle:
+            reader.execute("commit")
         add_accounts(data / "qdesk.db", {"later": "staff"})
         with pytest.raises(StorageError, match="Another program has the database open"):
             command(data, "restore", copy)
@@ -117,15 +123,67 @@ def test_a_database_that_another_program_reads_stays(data: Path, copy: Path, mon
     assert left_over(data) == ["qdesk.db"]
 
 
+def test_a_database_whose_log_cannot_be_written_into_it_stays(data: Path, copy: Path) -> None:
+    """Which is no damage: on a full disk, or without the right, its newest rows are in the log alone."""
+    (data / "qdesk.db-wal").mkdir()  # which nobody can read as a log
+    with pytest.raises(StorageError, match="cannot be written into it"):
+        command(data, "restore", copy)
+    (data / "qdesk.db-wal").rmdir()
+    assert names(data / "qdesk.db") == {"before", "after"}
+    assert left_over(data) == ["qdesk.db"]
+
+
+def test_a_damaged_database_makes_way_and_is_kept(data: Path, copy: Path) -> None:
+    damaged = b"no database any more" * 100
+    (data / "qdesk.db").write_bytes(damaged)
+    assert command(data, "restore", copy) == 0
+    assert names(data / "qdesk.db") == {"before"}
+    [kept] = data.glob("qdesk.db.before-*")
+    assert kept.read_bytes() == damaged
+
+
+def test_a_copy_is_not_ready_before_it_has_this_versions_schema(data: Path, copy: Path) -> None:
+    """Until then a server that ends for another shell must not find it."""
+    from storage.migrate import migrate
+
+    copy.unlink()
+    migrate(Store(f"sqlite:///{copy}")._database.url, "0001")
+    store, ready = Store(f"sqlite:///{data / 'qdesk.db'}"), list[str]()
+    store.stage(
+        copy,
+        lambda *_: ready.append(f"copied {store.is_staged()}"),
+        lambda *_: ready.append(f"migrated {store.is_staged()}"),
+    )
+    assert set(ready) == {"copied False", "migrated False"}
+    assert store.is_staged()
+
+
+def test_ctrl_c_at_the_last_step_is_too_late(data: Path, copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace = os.replace
+
+    def disturbed(one: Path, other: Path) -> None:
+        if other.name == "qdesk.db":
+            signal.raise_signal(signal.SIGINT)
+        replace(one, other)
+
+    monkeypatch.setattr(os, "replace", disturbed)
+    assert command(data, "restore", copy) == 0
+    assert names(data / "qdesk.db") == {"before"}
+
+
 @pytest.mark.parametrize("steps", range(6))
 def test_a_restore_that_is_killed_leaves_one_or_the_other(
     data: Path, copy: Path, steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed before any of the steps that change a name, with rows that are in the log of the database alone."""
-    beside = sqlite3.connect(data / "qdesk.db")
-    beside.execute("pragma journal_mode=wal")
-    beside.execute("update users set name = 'in the log' where name = 'after'")
-    beside.commit()
+    with closing(sqlite3.connect(data / "qdesk.db")) as crashed:
+        crashed.execute("pragma journal_mode=wal")
+        crashed.execute("update users set name = 'in the log' where name = 'after'")
+        crashed.commit()
+        log = (data / "qdesk.db-wal").read_bytes()
+        before = (data / "qdesk.db").read_bytes()
+    (data / "qdesk.db").write_bytes(before)
+    (data / "qdesk.db-wal").write_bytes(log)
     done: list[str] = []
 
     def killed_before(step: Callable[..., None]) -> Callable[..., None]:
@@ -144,16 +202,33 @@ def test_a_restore_that_is_killed_leaves_one_or_the_other(
         command(data, "restore", copy)
         assert steps == 5, "there are more steps than tried here"
     monkeypatch.undo()
-    beside.close()
     expected = {"before"} if "replace qdesk.db" in done else {"before", "in the log"}
     assert names(data / "qdesk.db") == expected, done
     assert command(data, "restore", copy) == 0
     assert names(data / "qdesk.db") == {"before"}
 
 
-@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() != 0, reason="only root can restore for somebody else")
+for_root = pytest.mark.skipif(
+    sys.platform == "win32" or os.geteuid() != 0, reason="only root can restore for somebody else"
+)
+
+
+@for_root
 def test_what_root_restores_belongs_to_whoever_the_server_runs_as(data: Path, copy: Path) -> None:
     for file in (data, *data.iterdir()):
         os.chown(file, 65534, 65534)
     assert command(data, "restore", copy) == 0
-    assert {file.stat().st_uid for file in data.iterdir() if file.name != "qdesk.lock"} == {65534}
+    assert {file.stat().st_uid for file in data.iterdir()} == {65534}
+
+
+@for_root
+def test_root_neither_writes_nor_gives_away_what_a_link_leads_to(data: Path, copy: Path) -> None:
+    """An account that somebody has taken over has its data folder to itself, and may plant one there."""
+    theirs = data.with_name("theirs")
+    theirs.write_text("root's")
+    os.chown(data, 65534, 65534)
+    (data / "another.db.partial").symlink_to(theirs)
+    os.link(theirs, data / "qdesk.lock")
+    assert command(data, "backup", data / "another.db") == 0
+    assert command(data, "restore", copy) == 0
+    assert (theirs.read_text(), theirs.stat().st_uid) == ("root's", 0)

@@ -33,8 +33,12 @@ def server() -> Iterator[RunningServer]:
 
 @pytest.fixture
 def copy(server: RunningServer, tmp_path: Path) -> Path:
+    return copied(server, tmp_path)
+
+
+def copied(server: RunningServer, folder: Path) -> Path:
     """A copy, and a question that was asked since, which is in the database alone."""
-    copy = tmp_path / "copy.db"
+    copy = folder / "copy.db"
     assert command(server.data_dir, "backup", copy) == 0
     ask(server, "since the copy")
     return copy
@@ -54,9 +58,9 @@ class Shell:
 
 
 @contextmanager
-def shell(server: RunningServer, copy: Path) -> Iterator[Shell]:
-    settings = {"QDESK_BACKEND": "scripted", "QDESK_DATA_DIR": str(server.data_dir)}
-    output = copy.with_name("output")
+def shell(data: Path, copy: Path) -> Iterator[Shell]:
+    settings = {"QDESK_BACKEND": "scripted", "QDESK_DATA_DIR": str(data)}
+    output = copy.with_suffix(".output")
     with output.open("wb") as file:
         process = start(("main.py", "restore", str(copy)), {**os.environ, **settings}, file)
     try:
@@ -104,7 +108,7 @@ def test_the_copy_is_served_by_the_same_process_and_the_old_one_has_the_last_ans
         id, answer = stream(server, "a few words " * 40, stack)
         eventually(lambda: server.status_of(id) == "running")
         other.start()
-        restore = stack.enter_context(shell(server, copy))
+        restore = stack.enter_context(shell(server.data_dir, copy))
         eventually(lambda: state(server) == "draining")
         refused = httpx.post(
             server.url + "/v1/chat/completions",
@@ -151,7 +155,7 @@ def test_ctrl_c_withdraws_it_and_a_second_shell_is_refused_meanwhile(
     server: RunningServer, copy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     began = began_at(server)
-    with shell(server, copy) as restore, ExitStack() as stack:
+    with shell(server.data_dir, copy) as restore, ExitStack() as stack:
         id, answer = stream(server, "stand still", stack)
         eventually(lambda: "lets answers finish, for 600 s" in restore.told())
         assert command(server.data_dir, "restore", copy) == 1
@@ -168,7 +172,7 @@ def test_ctrl_c_withdraws_it_and_a_second_shell_is_refused_meanwhile(
 
 def test_a_shell_that_is_killed_has_withdrawn_it(server: RunningServer, copy: Path) -> None:
     began = began_at(server)
-    with shell(server, copy) as restore, ExitStack() as stack:
+    with shell(server.data_dir, copy) as restore, ExitStack() as stack:
         _, answer = stream(server, "stand still", stack)
         eventually(lambda: "lets answers finish" in restore.told())
         restore.process.kill()
@@ -182,7 +186,7 @@ def test_a_shell_that_is_killed_has_withdrawn_it(server: RunningServer, copy: Pa
 def leave_behind(data: Path, *, asked: bool) -> None:
     """What a shell leaves that is killed when it has asked, or while it copied."""
     command(data, "backup", data / "qdesk.db.restoring")
-    (data / "qdesk.db.restoring.partial").touch()
+    (data / "qdesk.db.restoring.new.partial").touch()
     with Handover(data).waiting():
         pass  # which makes the file of the lock
     if asked:
@@ -209,10 +213,8 @@ def test_what_a_dead_shell_has_left_is_never_done_by_a_later_server(tmp_path: Pa
 
 def test_a_server_that_is_killed_meanwhile_leaves_it_to_the_shell(tmp_path: Path) -> None:
     with running_server(drain_s=600) as server:
-        copy = tmp_path / "copy.db"
-        assert command(server.data_dir, "backup", copy) == 0
-        ask(server, "since the copy")
-        with shell(server, copy) as restore, ExitStack() as stack:
+        copy = copied(server, tmp_path)
+        with shell(server.data_dir, copy) as restore, ExitStack() as stack:
             stream(server, "stand still", stack)
             eventually(lambda: "lets answers finish" in restore.told())
             server.process.kill()
@@ -226,10 +228,8 @@ def test_a_server_that_is_killed_meanwhile_leaves_it_to_the_shell(tmp_path: Path
 
 def test_a_server_that_is_told_to_end_meanwhile_ends_and_takes_nothing(tmp_path: Path) -> None:
     with running_server(drain_s=600) as server:
-        copy = tmp_path / "copy.db"
-        assert command(server.data_dir, "backup", copy) == 0
-        ask(server, "since the copy")
-        with shell(server, copy) as restore, ExitStack() as stack:
+        copy = copied(server, tmp_path)
+        with shell(server.data_dir, copy) as restore, ExitStack() as stack:
             id, answer = stream(server, "stand still", stack)
             eventually(lambda: "lets answers finish" in restore.told())
             server.process.send_signal(signal.SIGTERM)
