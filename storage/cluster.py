@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 import sqlalchemy as sa
 from loguru import logger
+from sqlalchemy.dialects.postgresql import insert
 from sqlmodel import Session, col
 
 from engine.types import Status, new_id
@@ -137,14 +138,12 @@ class Cluster:
             connection = session.connection()
             locked = sa.select(_PLACES.c.text).where(_PLACES.c.id == 1).with_for_update()
             text = connection.execute(locked).scalar()
-            if text is None:  # nobody was ever here
-                connection.exec_driver_sql("LOCK TABLE places IN EXCLUSIVE MODE")
-                text = connection.execute(locked).scalar()
+            if text is None:  # nobody was ever here; of two that are the first, one waits here for the other
+                connection.execute(insert(_PLACES).values(id=1, text="").on_conflict_do_nothing())
+                text = connection.execute(locked).scalar_one()
             now = _seconds(session)
-            changed = change(text or "", now)
-            if text is None:
-                session.exec(sa.insert(PlacesRow).values(id=1, text=changed))
-            elif changed != text:
+            changed = change(text, now)
+            if changed != text:
                 session.exec(sa.update(PlacesRow).values(text=changed))
             notify(session, self.process, "places")
             return changed, now

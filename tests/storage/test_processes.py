@@ -1,11 +1,14 @@
 """Several processes on one PostgreSQL, each played by a store of its own: who lives, what is told, shared places."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from loguru import logger
 
 from engine.errors import QueueFull, UserLimit
 from engine.gate import Limits, Ticket
@@ -97,6 +100,31 @@ def beside(url: str, sql: str) -> None:
     engine = sa.create_engine(url, poolclass=sa.NullPool)
     with engine.begin() as connection:
         connection.execute(sa.text(sql))
+
+
+async def test_two_that_are_the_first_do_not_wait_for_each_other_in_a_circle(two: tuple[Process, Process]) -> None:
+    """Both have seen that there are no places yet, and write them."""
+    both, said, came = threading.Barrier(2, timeout=20), list[str](), set[int]()
+
+    def meet(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
+        if statement.startswith(("LOCK TABLE", "INSERT INTO places")) and threading.get_ident() not in came:
+            came.add(threading.get_ident())
+            both.wait()
+
+    for process in two:
+        process.places.gate.limits = Limits(concurrent=5, waiting=10, per_person=5)  # without a word in the database
+    sa.event.listen(sa.Engine, "before_cursor_execute", meet)
+    sink = logger.add(lambda message: said.append(str(message)), level="WARNING")
+    try:
+        tickets = await asyncio.gather(*(process.places.enter(process.cluster.process) for process in two))
+    finally:
+        logger.remove(sink)
+        sa.event.remove(sa.Engine, "before_cursor_execute", meet)
+    assert len(came) == 2
+    assert said == []
+    one, other = two
+    await one.until(lambda: len([*one.places.gate.running, *one.places.gate.order()]) == len(tickets))
+    await other.until(lambda: len([*other.places.gate.running, *other.places.gate.order()]) == len(tickets))
 
 
 async def test_one_that_needs_the_database_alone_is_refused_and_refuses(url: str) -> None:
