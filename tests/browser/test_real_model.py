@@ -75,7 +75,7 @@ def test_administrators_read_what_the_engine_itself_tells(qwen: RunningServer) -
 
 def test_stop_frees_the_engine_and_keeps_what_is_there(qwen: RunningServer, visit: Visit) -> None:
     page = visit(qwen, name="ada")
-    ask(page, "Write the numbers from one to three hundred in words, one after the other.")
+    ask(page, "Tell a very long fairy tale of at least two thousand words about a queue at a bakery.")
     expect(answer(page)).to_contain_text(re.compile(r"\w+ ?\W+\w+ ?\W+\w+"), timeout=120_000)
     page.get_by_role("button", name="Stop").click()
     eventually(lambda: httpx.get(qwen.url + "/readyz").json()["running"] == 0, within_s=1)
