@@ -6,10 +6,12 @@ transformers does when it reads a model, calls `complete` first.
 """
 
 import importlib
+import os
 import sys
 import threading
 from types import ModuleType
 
+SPINS = "1000"  # of OpenMP's threads that wait for each other; the usual 300,000 keep the event loop off its processor
 UNUSED = ("torch._meta_registrations", "torch.export")
 
 _importing = threading.Lock()
@@ -19,6 +21,7 @@ def import_torch() -> ModuleType:
     """Return torch; lean if nothing has imported it before."""
     with _importing:
         if "torch" not in sys.modules:
+            os.environ.setdefault("GOMP_SPINCOUNT", SPINS)  # read once, when torch loads its libraries
             sys.modules.update({name: ModuleType(name) for name in UNUSED})
             try:
                 import torch

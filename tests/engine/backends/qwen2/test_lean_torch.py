@@ -5,8 +5,10 @@ import sys
 
 LEAN = """
 import sys
-from engine.backends.qwen2.lean_torch import UNUSED, complete, import_torch
+import os
+from engine.backends.qwen2.lean_torch import SPINS, UNUSED, complete, import_torch
 torch = import_torch()
+assert os.environ["GOMP_SPINCOUNT"] == SPINS
 assert not set(UNUSED) & set(sys.modules), "what is unused was imported"
 assert "torch._prims" not in sys.modules, "and what that imports"
 packed = torch.ops.quantized.linear_prepack_fp16(torch.eye(4), None)
