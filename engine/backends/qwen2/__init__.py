@@ -45,7 +45,7 @@ class Qwen2Backend:
         if self._stopped:
             await asyncio.to_thread(engine.worker.stop)
             return
-        _leave_arithmetic_to_generation()
+        lean_torch.compute_alone()  # the event loop's own small arithmetic: the threads are generation's
         self.model, self.reason = engine.source.name, engine.reason
         self.context_tokens, self.capacity = engine.cache.capacity, len(engine.cache.slots)
         self.weights_bytes, self.cache_bytes = engine.weights_bytes, engine.cache.bytes
@@ -160,18 +160,6 @@ async def _in_a_thread_that_ends(work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(own, work)
     finally:
         own.shutdown(wait=False)
-
-
-def _leave_arithmetic_to_generation() -> None:
-    """Let this thread, the event loop's, compute by itself.
-
-    Where OpenMP has more threads than there are processors, none of them spins while it waits for the others: each of a
-    step's hundreds of products then waits for the system to wake a thread (docs/performance.md).
-    """
-    import torch
-
-    torch.set_num_threads(1)
-    torch.get_num_threads()  # by which this thread takes the number for itself, whatever others set later
 
 
 def _import_loading() -> "Callable[[ModelSource, Path | None, Settings, Report], Engine]":

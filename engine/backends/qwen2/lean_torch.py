@@ -36,3 +36,15 @@ def complete() -> None:
     """Load what was left out."""
     for name in UNUSED:
         importlib.import_module(name)
+
+
+def compute_alone() -> None:
+    """Let this thread compute without others.
+
+    Where OpenMP has more threads than there are processors, none of them spins while it waits for the others: each of a
+    step's hundreds of products then waits for the system to wake a thread (docs/performance.md).
+    """
+    import torch
+
+    torch.set_num_threads(1)
+    torch.get_num_threads()  # by which this thread takes the number for itself, whatever others set later
