@@ -11,7 +11,7 @@ import sys
 import threading
 from types import ModuleType
 
-SPINS = "1000"  # of OpenMP's threads that wait for each other; the usual 300,000 keep the event loop off its processor
+SPINS = "2000"  # of OpenMP's threads that wait for each other; the usual 300,000 keep the event loop off its processor
 UNUSED = ("torch._meta_registrations", "torch.export")
 
 _importing = threading.Lock()

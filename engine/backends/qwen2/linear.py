@@ -8,6 +8,7 @@ once where the memory allows it. Such a CPU has no bfloat16 arithmetic either, s
 the weights lie in memory as float16 in FBGEMM's order: as exact, and half as much to read (docs/performance.md).
 """
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+from engine.backends.qwen2.avx512 import Int8Head, Packed
 
 Linear = Callable[[Tensor], Tensor]  # [rows, in] -> [rows, out], both float32 if unpacked, else bfloat16
 
@@ -34,6 +37,7 @@ def bitsandbytes() -> ModuleType:
     bitsandbytes falls back on the plain function where `torch.compile` raises; `torch._disable_dynamo`, which wraps
     every kernel that it registers, has no meaning where nothing is compiled.
     """
+    logging.getLogger("bitsandbytes.backends.cpu.ops").setLevel(logging.ERROR)  # warns of a kernel that is not needed
     with _importing, replaced(torch, compile=_refuse, _disable_dynamo=_leave_alone):
         import bitsandbytes as library
     module: ModuleType = library
@@ -109,7 +113,14 @@ def _packed(library: ModuleType, weight: Tensor, state: Any, bias: Tensor | None
     linear.quant_state = state
     linear.bias = None if bias is None else torch.nn.Parameter(bias, requires_grad=False)
     evaluated: Linear = linear.eval()
-    return evaluated
+    return Packed(library, evaluated) if weight.device.type == "cpu" and has_kernel(weight.device) else evaluated
+
+
+def load_head(weight: Tensor, device: torch.device, *, unpack: bool, rough: bool) -> Linear:
+    """Return the linear of the output head, whose weights are not quantised; in int8 as well if it may be rough."""
+    if rough and not unpack and device.type == "cpu" and has_kernel(device):
+        return Int8Head(weight)
+    return load_linear({"weight": weight}, device, unpack=unpack)
 
 
 _kept = threading.local()

@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from engine.backends.qwen2.attention import Batch, Piece, Pieces
 from engine.backends.qwen2.kvcache import KVCache
-from engine.backends.qwen2.linear import Linear, load_linear
+from engine.backends.qwen2.linear import Linear, load_head, load_linear
 from engine.backends.qwen2.ready import WEIGHTS, Shape
 
 LINEAR = re.compile(r"(?P<name>.+)\.(?P<part>weight.*|bias)")  # a tensor's name
@@ -45,7 +45,7 @@ class Qwen2:
 
         linears: defaultdict[str, dict[str, Tensor]] = defaultdict(dict)
         self.embedding = _read_whole(tensors["embedding"]).to(device)
-        linears["head"]["weight"] = self.embedding  # unless it has weights of its own
+        own_head = tensors.get("head.weight", self.embedding)
         for key, tensor in tensors.items():
             if found := LINEAR.match(key):
                 linears[found["name"]][found["part"]] = tensor
@@ -68,7 +68,7 @@ class Qwen2:
 
         self.norm = norm("norm")
         with ThreadPoolExecutor(torch.get_num_threads()) as pool:  # where weights are unpacked, one thread takes long
-            head = pool.submit(linear, "head")
+            head = pool.submit(load_head, own_head, device, unpack=unpack, rough=len(linears["layers.0.o"]) > 1)
             self.layers = list(pool.map(layer, range(shape.layers)))
             self.head = head.result()
         self.cos, self.sin = rope_tables(shape, device, self.dtype)
@@ -107,7 +107,7 @@ class Qwen2:
         heads, kv_heads, size = self.shape.heads, self.shape.kv_heads, self.shape.head_size
         mixed = mixed.view(len(mixed), heads + 2 * kv_heads, size)
         rotated = mixed[:, : heads + kv_heads]
-        rotated = rotated * cos + torch.cat([rotated[..., size // 2 :], rotated[..., : size // 2]], -1) * sin
+        rotated = torch.addcmul(rotated * cos, rotated.roll(size // 2, -1), sin)
         keys[batch.slots, :, batch.positions] = rotated[:, heads:]
         values[batch.slots, :, batch.positions] = mixed[:, heads + kv_heads :]
         query = rotated[:, :heads].view(-1, kv_heads, heads // kv_heads, size)

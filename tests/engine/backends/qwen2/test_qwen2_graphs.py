@@ -69,6 +69,6 @@ def test_flash_attention_of_a_beginning_is_the_masked_one(tiny_model: Qwen2) -> 
     query = torch.randn(20, shape.kv_heads, shape.heads // shape.kv_heads, shape.head_size)
     [prompt] = Pieces([Piece(1, 0, IDS[:20], logits=1)], query.shape[2], CPU, torch.float32).prompts
     expected = attend_prompt(query, keys, values, prompt)
-    without = Prompt(prompt.rows, prompt.slot, prompt.length, None)
+    without = Prompt(prompt.rows, prompt.slot, prompt.length, None, is_long=False)
     assert torch.allclose(attend_prompt(query, keys, values, without), expected, atol=1e-5)
     assert torch.equal(attend_beginning(query, keys, values, without), attend_prompt(query, keys, values, without))

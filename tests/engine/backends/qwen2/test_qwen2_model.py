@@ -6,7 +6,7 @@ import pytest
 import torch
 import transformers
 
-from engine.backends.qwen2.attention import Piece, neighbours
+from engine.backends.qwen2.attention import LONG, Piece, Pieces, neighbours
 from engine.backends.qwen2.kvcache import KVCache
 from engine.backends.qwen2.model import Qwen2
 from engine.backends.qwen2.quantize import ready_folder
@@ -87,3 +87,21 @@ def test_decodes_are_grouped_where_their_slots_are_neighbours_and_their_lengths_
     assert neighbours([at(0, 10), at(1, 200), at(3, 10)]) == [slice(0, 2), slice(2, 3)]
     assert neighbours([at(0, 10), at(1, 3000), at(2, 3000)]) == [slice(0, 1), slice(1, 3)]
     assert neighbours([]) == []
+
+
+def test_a_long_piece_in_bfloat16_sees_what_it_sees_in_float32() -> None:
+    """On a CPU the one goes through products of its own, the other through torch's call; nobody sees what follows."""
+    torch.manual_seed(0)
+    tokens, heads, groups, size = 64, 2, 3, 16
+    start = LONG // tokens
+    piece = Piece(1, start, [0] * tokens, logits=0)
+    query = torch.randn(tokens, heads, groups, size).bfloat16()
+    keys, values = torch.randn(2, 3, heads, start + tokens + 5, size).bfloat16()
+    values[:, :, start:] *= 10  # or what is hidden would hardly be missed among so much
+    long, exact = (Pieces([piece], groups, CPU, dtype) for dtype in (torch.bfloat16, torch.float32))
+    assert [batch.prompts[0].is_long for batch in (long, exact)] == [True, False]
+    expected = exact.attend(query.float(), keys.float(), values.float())
+    seen = long.attend(query, keys, values)
+    assert close(seen, expected, 0.1)
+    keys[:, :, piece.end - 1 :] = values[:, :, piece.end - 1 :] = 9.0
+    assert torch.equal(long.attend(query, keys, values)[:-1], seen[:-1])

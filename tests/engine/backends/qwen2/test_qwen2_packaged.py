@@ -100,7 +100,7 @@ def test_packed_weights_choose_the_same_tokens_but_for_noise(packaged: Packaged)
     for theirs, (answer, logits) in zip(logits_of(packaged, answers), answers, strict=True):
         chosen = theirs[range(steps), answer]
         assert (theirs.max(-1).values - chosen).max() <= NOISE
-        assert (logits - theirs).abs().mean() < 0.03 * theirs.std()
+        assert (logits - theirs).abs().mean() < 0.04 * theirs.std()  # of all; what is not among the best is int8
         close_calls += int((theirs.argmax(-1) != torch.tensor(answer)).sum())
     assert close_calls <= len(asked) * steps / 50
 
