@@ -63,12 +63,13 @@ class Int8Head:
         self._zeros = torch.zeros(len(weight), dtype=torch.long)
 
     def __call__(self, x: Tensor) -> Tensor:
-        logits = self._rough(x)
+        logits = self.rough(x)
         best = logits.topk(min(EXACT, logits.shape[1]), sorted=False).indices
         exact = torch.bmm(self._weight[best], x[:, :, None])[:, :, 0]
         return logits.scatter_(1, best, exact.float())
 
-    def _rough(self, x: Tensor) -> Tensor:
+    def rough(self, x: Tensor) -> Tensor:
+        """All logits from int8."""
         scale = x.abs().amax(-1, keepdim=True).float().clamp_min_(torch.finfo().tiny) / STEPS
         rounded = (x.float() / scale).round_().add_(MIDDLE).to(torch.uint8)
         weights = self._packed, self._scales, self._zeros
