@@ -5,10 +5,12 @@
 - How a text is copied: over plain http too, where browsers have no clipboard for scripts.
 - A form that the browser sends takes the page away by itself: the session's end that comes of it leads it nowhere else.
   One that the browser brings back, because the form failed or somebody went back, is there again.
+- What is done on the page reaches the server, also before there is a socket (ui/heard_once.py).
 - No key of an input method does anything else: the Enter that chooses a word sends nothing, the Escape that drops it
   closes nothing. Safari says keyCode 229, and no longer isComposing, for the Enter that ends a composition.
 """
 
+from ui.heard_once import SCRIPT
 from ui.i18n import Language
 
 _REST = """
@@ -44,4 +46,4 @@ addEventListener("keydown", (event) => {
 def early_script(say: Language, base: str, nonce: str) -> str:
     """The whole <script>; for `base` see ui/base_path.py, for `nonce` ui/nonces.py."""
     begins = f'document.documentElement.lang = "{say.tag}"; window.path_prefix = "{base}";'
-    return f'<script nonce="{nonce}">{begins}{_REST}</script>'
+    return f'<script nonce="{nonce}">{begins}{SCRIPT}{_REST}</script>'

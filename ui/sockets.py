@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from ui.access import Rule
 from ui.auth import Auth, Visitor
+from ui.heard_once import once
 
 Handler = Callable[..., Any]
 
@@ -25,6 +26,7 @@ def guard_sockets(auth: Auth) -> None:
     handlers: dict[str, Handler] = core.sio.handlers["/"]
     handlers["handshake"] = _when(_opens, auth, handlers["handshake"])
     handlers["connect"] = _on_connect(auth, handlers["connect"])
+    handlers["event"] = once(handlers["event"])
     for event in ("event", "javascript_response", "ack"):
         handlers[event] = _when(_holds, auth, handlers[event])
     handlers["log"] = _passed_over

@@ -72,7 +72,7 @@ class Review:
 
     async def search(self, args: Mapping[str, object]) -> None:
         n = _number(args)
-        if n < self._newest:  # sent early and come late: before its connection stands, a page keeps no order
+        if n < self._newest:  # sent as the page came up, and come late: before there is a socket, a page keeps no order
             return
         self._newest, self._zone = n, reader_zone(args.get("zone"), args.get("offset"))
         fields = args.get("fields")
