@@ -209,8 +209,8 @@ def test_tokens_are_stored_as_seals_alone(server: RunningServer) -> None:
 
 
 def test_an_export_of_the_log_holds_a_piece_of_it_at_a_time(server: RunningServer) -> None:
-    """Forty megabytes go by, most of them after the first look at the server's memory."""
-    long = (Message("system", "x" * 20_000), Message("user", "hello"))
+    """Eighty megabytes go by, most of them after the first look at the server's memory."""
+    long = (Message("system", "x" * 40_000), Message("user", "hello"))
     fill(f"sqlite:///{server.data_dir / 'qdesk.db'}", [an_exchange(messages=long) for _ in range(2000)])
     memory = psutil.Process(server.process.pid).memory_info
     with server.sign_in("rita") as rita, rita.stream("GET", "/review/export", params={"format": "jsonl"}) as answer:
@@ -218,5 +218,5 @@ def test_an_export_of_the_log_holds_a_piece_of_it_at_a_time(server: RunningServe
         for _ in range(400):
             next(lines)
         early = memory().rss
-        assert sum(len(line) > 20_000 for line in lines) >= 1600
-        assert memory().rss - early < 20 << 20
+        assert sum(len(line) > 40_000 for line in lines) >= 1600
+        assert memory().rss - early < 40 << 20
