@@ -1,12 +1,13 @@
 """Text to tokens and back: a chat template that nobody can forge, and streaming that never shows half a character.
 
 Knows the tokenizer's file, ChatML and UTF-8. Knows nothing of models. Safe to use from any thread: the tokenizer below
-is set up once and only read afterwards.
+is set up once and only read afterwards, and what is remembered is never changed.
 """
 
 import codecs
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from engine.types import Message, opening
 
 START, END, END_OF_TEXT = "<|im_start|>", "<|im_end|>", "<|endoftext|>"
 PIECE = 50_000  # characters of a long text that are read at once to see whether it is far too long
+REMEMBERED, LONGEST = 256, 8000  # texts whose tokens are kept, and characters of the longest such: some MB together
 
 
 class Tokens:
@@ -45,14 +47,19 @@ class Tokens:
         self._first_added = min(token["id"] for token in added.values())
         self.count = max(token["id"] for token in added.values()) + 1
         self._text = Tokenizer.from_file(str(folder / TOKENIZER))
+        self._remembered = lru_cache(REMEMBERED)(self._read)
         self._newline = self.encode("\n")
         self.between = [self.end, *self._newline, self.start, *self.encode("user\n")]  # an answer and the next question
 
     def encode(self, text: str) -> list[int]:
         """Tokens of plain text; never a control token.
 
-        As a batch of one, since that lets other threads go on meanwhile, and the event loop with them.
+        All messages of a conversation come again with each turn, twice: their length is asked for first.
         """
+        return list(self._remembered(text)) if len(text) <= LONGEST else self._read(text)
+
+    def _read(self, text: str) -> list[int]:
+        """As a batch of one, since that lets other threads go on meanwhile, and the event loop with them."""
         ids: list[int] = self._text.encode_batch_fast([text], add_special_tokens=False)[0].ids
         return ids
 

@@ -132,3 +132,10 @@ def test_the_cut_does_not_depend_on_the_tokens(tokens: Tokens, text: str, stop: 
     by_bytes = "".join(streamed(tokens, list(text.encode()), *stop))
     assert "".join(streamed(tokens, tokens.encode(text), *stop)) == by_bytes
     assert all(word not in by_bytes for word in stop)
+
+
+def test_what_is_remembered_of_a_text_cannot_be_changed(tokens: Tokens) -> None:
+    first = tokens.encode("hello world")
+    expected = list(first)
+    first.clear()
+    assert tokens.encode("hello world") == expected
