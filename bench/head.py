@@ -1,6 +1,6 @@
 """Output heads and 4-bit linears of a CPU with AVX512-BF16: how long each takes, and how far each head is off.
 
-    python -m bench.head
+    GOMP_SPINCOUNT=2000 python -m bench.head       with OpenMP's threads as the server has them
 
 Of the packaged model. The rows that the heads see are those after every token of the fixed texts (bench/texts.py), so
 that what they choose and how far down its exact best is are those of real text. `exact` is float32 on bfloat16 weights.
@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,33 +19,24 @@ from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn import functional
 
-from bench.linears import CPU, load_model
+from bench.linears import CPU, load_model, packaged_ready
 from bench.report import save
 from bench.texts import CHINESE, ENGLISH
-from engine.backends.qwen2 import weights
 from engine.backends.qwen2.attention import Piece
 from engine.backends.qwen2.avx512 import Int8Head, Packed
 from engine.backends.qwen2.kvcache import KVCache
 from engine.backends.qwen2.linear import Linear, bitsandbytes, has_kernel, load_linear, quantize
 from engine.backends.qwen2.model import Qwen2
-from engine.backends.qwen2.quantize import ready_folder
 from engine.backends.qwen2.ready import WEIGHTS
 from engine.backends.qwen2.tokens import Tokens
-from engine.settings import Settings
 
 ROUNDS, COUNTS = 9, (1, 8, 16)
 INNER = 4864  # of the packaged model's feed-forward
 
 
-def ready() -> Path:
-    settings = Settings(model="packaged")
-    source = weights.resolve(settings, lambda _: None)
-    return ready_folder(source, "nf4", settings.models_dir, CPU, lambda _: None)
-
-
 def hidden_rows(model: Qwen2) -> Tensor:
     """What the head is given after each token of the texts, [tokens, hidden]."""
-    tokens, seen = Tokens(ready()), list[Tensor]()
+    tokens, seen = Tokens(packaged_ready()), list[Tensor]()
 
     def keep(x: Tensor) -> Tensor:
         seen.append(x)
@@ -118,9 +108,11 @@ def main() -> None:
     if not has_kernel(CPU):
         sys.exit("This CPU has no AVX512-BF16.")
     model = load_model()
-    weight = load_file(ready() / WEIGHTS).get("head.weight", model.embedding)
+    weight = load_file(packaged_ready() / WEIGHTS).get("head.weight", model.embedding)
     rows = hidden_rows(model)
-    lines = [f"| head | {' | '.join(f'{n} rows, ms' for n in COUNTS)} | mean error | chooses alike | best at most |"]
+    lines = [
+        f"| head | {' | '.join(f'{n} rows, ms' for n in COUNTS)} | mean error | chooses alike | exact best, at most |"
+    ]
     lines.append("|---|" + "---|" * (len(COUNTS) + 3))
     figures: dict[str, list[float]] = {}
     for name, head in heads(weight).items():

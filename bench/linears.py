@@ -8,6 +8,7 @@ import statistics
 import sys
 import time
 from dataclasses import asdict
+from pathlib import Path
 
 import torch
 
@@ -23,13 +24,17 @@ CPU = torch.device("cpu")
 STEPS = 15
 
 
+def packaged_ready() -> Path:
+    """The folder of the packaged model's ready weights."""
+    settings = Settings(model="packaged")
+    source = weights.resolve(settings, lambda _: None)
+    return ready_folder(source, "nf4", settings.models_dir, CPU, lambda _: None)
+
+
 def load_model() -> Qwen2:
     """The packaged model as this machine would serve it."""
-    settings = Settings(model="packaged")
-    torch.set_num_threads(settings.threads or physical_cores())
-    source = weights.resolve(settings, lambda _: None)
-    folder = ready_folder(source, "nf4", settings.models_dir, CPU, lambda _: None)
-    return Qwen2.read(folder, CPU, unpack=not has_kernel(CPU))
+    torch.set_num_threads(Settings().threads or physical_cores())
+    return Qwen2.read(packaged_ready(), CPU, unpack=not has_kernel(CPU))
 
 
 def limit(model: Qwen2, rows: int) -> Figures:
@@ -56,7 +61,6 @@ def step_s(model: Qwen2, rows: int) -> float:
 
 def main() -> None:
     model = load_model()
-    step_s(model, 1)  # bitsandbytes packs the weights anew at their first use
     for rows in map(int, sys.argv[1:]):
         print(json.dumps([asdict(limit(model, rows))]), flush=True)
 

@@ -15,20 +15,16 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from bench.linears import load_model
+from bench.linears import CPU, load_model, packaged_ready
 from bench.report import save
 from bench.texts import CHINESE, ENGLISH
 from bench.weights import transformers_nf4
-from engine.backends.qwen2 import weights
 from engine.backends.qwen2.attention import Piece
 from engine.backends.qwen2.kvcache import KVCache
 from engine.backends.qwen2.linear import BLOCK, bitsandbytes
-from engine.backends.qwen2.quantize import ready_folder
 from engine.backends.qwen2.tokens import Tokens
-from engine.settings import Settings
 from tests.engine.backends.qwen2.reference import in_transformers
 
-CPU = torch.device("cpu")
 WANTED = 1.02
 
 
@@ -49,9 +45,7 @@ def int8(head: Tensor) -> Tensor:
 def main() -> None:
     began = datetime.now(UTC)
     ours, theirs = load_model(), transformers_nf4()
-    settings = Settings(model="packaged")
-    source = weights.resolve(settings, lambda _: None)
-    folder = ready_folder(source, "nf4", settings.models_dir, CPU, lambda _: None)
+    folder = packaged_ready()
     model = in_transformers(folder)
     plain = model.lm_head.weight.detach()
     rows = []  # text, tokens, what is measured, perplexity, and that of what it is compared with

@@ -56,7 +56,7 @@ class Int8Head:
         self._scales = torch.empty(len(weight))
         rounded = torch.empty(weight.shape, dtype=torch.int8)
         for rows, scales, into in zip(*(every.split(PIECE) for every in (weight, self._scales, rounded)), strict=True):
-            scale = rows.abs().amax(-1, keepdim=True).float().clamp_min_(torch.finfo().tiny) / STEPS
+            scale = _scales(rows)
             scales.copy_(scale[:, 0])
             into.copy_((rows.float() / scale).round_())
         self._packed = torch.ops.onednn.qlinear_prepack(rounded, None)
@@ -70,10 +70,15 @@ class Int8Head:
 
     def rough(self, x: Tensor) -> Tensor:
         """All logits from int8."""
-        scale = x.abs().amax(-1, keepdim=True).float().clamp_min_(torch.finfo().tiny) / STEPS
+        scale = _scales(x)
         rounded = (x.float() / scale).round_().add_(MIDDLE).to(torch.uint8)
         weights = self._packed, self._scales, self._zeros
         product: Tensor = torch.ops.onednn.qlinear_pointwise(
             rounded, 1.0, MIDDLE, *weights, None, 1.0, 0, torch.float32, "none", [], ""
         )
         return product.mul_(scale)
+
+
+def _scales(rows: Tensor) -> Tensor:
+    """Of int8 for each row, [rows, 1]; none is 0."""
+    return rows.abs().amax(-1, keepdim=True).float().clamp_min_(torch.finfo().tiny) / STEPS

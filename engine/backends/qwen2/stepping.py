@@ -171,7 +171,7 @@ class Stepper:
             slot.tokens += tokens
 
     def warm_up(self) -> None:
-        """Run one token first, for what libraries do at the first use: bitsandbytes packs weights anew then, for one.
+        """Run one token first, for what libraries set up at the first use.
 
         Then measure what steps cost.
         """
