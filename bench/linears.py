@@ -34,7 +34,7 @@ def packaged_ready() -> Path:
 def load_model() -> Qwen2:
     """The packaged model as this machine would serve it."""
     torch.set_num_threads(Settings().threads or physical_cores())
-    return Qwen2.read(packaged_ready(), CPU, unpack=not has_kernel(CPU))
+    return Qwen2.read(packaged_ready(), CPU, unpack=not has_kernel(CPU), int8=has_kernel(CPU))
 
 
 def limit(model: Qwen2, rows: int) -> Figures:

@@ -32,17 +32,17 @@ class Asked:
     """One request: when it was asked and when each of its tokens came, in seconds."""
 
     at: float = field(default_factory=time.perf_counter)
-    tokens: list[float] = field(default_factory=list)
+    pieces: list[tuple[float, int]] = field(default_factory=list)  # when, and how many tokens: characters may take some
     text: str = ""
     flowing: asyncio.Event = field(default_factory=asyncio.Event)  # a few tokens have come
 
     @property
     def ttft(self) -> float:
-        return self.tokens[0] - self.at
+        return self.pieces[0][0] - self.at
 
-    @property
     def gaps(self) -> list[float]:
-        return [after - before for before, after in pairwise(self.tokens)]
+        """Between two tokens."""
+        return [after - before for (before, _), (after, tokens) in pairwise(self.pieces) if tokens == 1]
 
 
 class Engine:
@@ -67,9 +67,9 @@ class Engine:
         async with aclosing(self.backend.stream(request)) as events:
             async for event in events:
                 if isinstance(event, Delta):
-                    asked.tokens.append(time.perf_counter())
+                    asked.pieces.append((time.perf_counter(), event.tokens))
                     asked.text += event.text
-                    if len(asked.tokens) == 4:
+                    if len(asked.pieces) == 4:
                         asked.flowing.set()
         return asked
 
@@ -94,17 +94,22 @@ async def beside_a_long_prompt(engine: Engine) -> dict[str, float]:
     async with engine.streaming(STREAMS) as answers:
         before = statistics.median([(await engine.question()).ttft for _ in range(ROUNDS)])
         for asked in answers:
-            del asked.tokens[:-1]
+            del asked.pieces[:-1]
+        await asyncio.sleep(1)
+        usual = statistics.median(gap for asked in answers for gap in asked.gaps())
+        for asked in answers:
+            del asked.pieces[:-1]
         long = asyncio.ensure_future(engine.ask(prompt, 1))
         await asyncio.sleep(1)
         shorts = []
         while not long.done():
             shorts.append((await engine.question()).ttft)
             await asyncio.sleep(3)
-        gaps = [gap for asked in answers for gap in asked.gaps]
+        gaps = [gap for asked in answers for gap in asked.gaps()]
     return {
         "short question's TTFT, beside a long prompt over without": statistics.median(shorts) / before,
         "largest gap of 8 answers over their median": max(gaps) / statistics.median(gaps),
+        "largest gap of 8 answers over their median with nothing beside them": max(gaps) / usual,
         "long prompt's TTFT, beside 8 answers and short questions over alone": (await long).ttft / alone,
     }
 

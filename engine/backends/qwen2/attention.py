@@ -5,6 +5,7 @@ cache's tensors; nothing of weights, requests and policies.
 """
 
 import math
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -15,7 +16,8 @@ from torch import Tensor
 from torch.nn import functional
 
 CALL_TOKENS = 256  # padding in a group of decodes that costs about as much as one more call of the attention
-LONG = 32_000  # pairs of a token and what it sees, from which on two products and a softmax are faster than one call
+LONG = 15_000  # pairs of a token and what it sees, from which on two products and a softmax are faster than one call
+SCORES = 1 << 24  # that are kept room for, 32 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,15 +179,35 @@ def attend_prompt(query: Tensor, keys: Tensor, values: Tensor, prompt: Prompt) -
     return seen.view(kv_heads, groups, tokens, size).permute(2, 0, 1, 3)
 
 
+_kept = threading.local()
+
+
 def _attend_in_products(rows: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
     """What torch's one call comes to, in two thirds of its time where much is seen in bfloat16 (docs/performance.md).
 
-    The mask is that of the last tokens, which alone are hidden from anybody.
+    The mask is that of the last tokens, which alone are hidden from anybody. As many query heads go together as their
+    scores fit the memory that is kept for them: to get so much anew for each layer would take as long as the products.
     """
-    tokens = len(mask)
-    scores = torch.matmul(rows / math.sqrt(rows.shape[-1]), keys.transpose(-1, -2))
-    scores.unflatten(2, (-1, tokens))[..., -tokens:].add_(mask)
-    return torch.matmul(scores.softmax(-1), values)
+    (_, kv_heads, _, size), length, tokens = rows.shape, keys.shape[2], len(mask)
+    rows, keys, values = rows[0] / math.sqrt(size), keys[0].transpose(1, 2), values[0]
+    seen = torch.empty_like(rows)
+    heads = max(1, SCORES // (kv_heads * tokens * length))
+    for some, into in zip(rows.split(heads * tokens, 1), seen.split(heads * tokens, 1), strict=True):
+        scores = _room(some, length)
+        torch.bmm(some, keys, out=scores)
+        scores.unflatten(1, (-1, tokens))[..., -tokens:].add_(mask)
+        torch.softmax(scores, -1, out=scores)
+        into.copy_(torch.bmm(scores, values))
+    return seen
+
+
+def _room(rows: Tensor, length: int) -> Tensor:
+    """For the scores of rows that see so much: this thread's, until it asks again."""
+    needed = rows.shape[0] * rows.shape[1] * length
+    kept: Tensor | None = getattr(_kept, "scores", None)
+    if kept is None or kept.numel() < needed:
+        kept = _kept.scores = rows.new_empty(max(needed, SCORES))
+    return kept[:needed].view(*rows.shape[:2], length)
 
 
 def attend_beginning(query: Tensor, keys: Tensor, values: Tensor, prompt: Prompt) -> Tensor:

@@ -1,9 +1,10 @@
-"""The linears of CPUs with AVX512-BF16: 4-bit weights as they are packed, and an output head in int8.
+"""The linears of CPUs with AVX512-BF16: 4-bit weights as they are packed, and int8 where that is faster.
 
 Knows two kernels of such CPUs: bitsandbytes' for 4-bit weights, and oneDNN's for whole numbers (AVX512-VNNI, which they
 all have). Knows nothing of files and of a model's shape.
 """
 
+from collections.abc import Callable
 from ctypes import c_int64, c_void_p
 from types import ModuleType
 from typing import Any
@@ -11,9 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+MANY = 24  # rows, from which on int8 is faster than the 4-bit kernel, a row of which always costs the same
 EXACT = 64  # of a row's best logits, that are computed anew from the weights as they are
 PIECE = 4096  # rows that are rounded at once: more than that and the processor's caches are too small for it
-STEPS, MIDDLE = 127, 128  # of int8 from its middle to each end, and the middle of uint8, which oneDNN wants for input
+STEPS = 126  # of int8 from its middle to each end; with 127 a scale rounded to bfloat16 could take a number past it
+MIDDLE = 128  # of uint8, which oneDNN wants for input
 
 
 class Packed:
@@ -44,15 +47,14 @@ class Packed:
         return out if self._bias is None else out.add_(self._bias)
 
 
-class Int8Head:
-    """All logits from int8 weights, which are half as much to read; then each row's best from the weights as they are.
+class Int8:
+    """Weights rounded to int8, half as much to read as bfloat16, and multiplied at twice its pace.
 
-    [rows, hidden] in bfloat16 -> [rows, vocabulary] in float32. Each row of either has a scale of its own, so that the
-    logits of a row are the same in whatever company.
+    [rows, in] in bfloat16 -> [rows, out]. Each row of either has a scale of its own, so that what comes of a row is the
+    same in whatever company.
     """
 
     def __init__(self, weight: Tensor) -> None:
-        self._weight = weight
         self._scales = torch.empty(len(weight))
         rounded = torch.empty(weight.shape, dtype=torch.int8)
         for rows, scales, into in zip(*(every.split(PIECE) for every in (weight, self._scales, rounded)), strict=True):
@@ -62,6 +64,38 @@ class Int8Head:
         self._packed = torch.ops.onednn.qlinear_prepack(rounded, None)
         self._zeros = torch.zeros(len(weight), dtype=torch.long)
 
+    def __call__(self, x: Tensor, dtype: torch.dtype) -> Tensor:
+        scale = _scales(x).to(x.dtype)
+        rounded = (x / scale).round_().add_(MIDDLE).to(torch.uint8)
+        weights = self._packed, self._scales, self._zeros
+        product: Tensor = torch.ops.onednn.qlinear_pointwise(
+            rounded, 1.0, MIDDLE, *weights, None, 1.0, 0, dtype, "none", [], ""
+        )
+        return product.mul_(scale.to(dtype))
+
+
+class PackedAndInt8:
+    """A linear without bias: as it is packed for few rows, in int8 for many, which then takes half the time.
+
+    The feed-forward's linears bear that; the ones before the attention do not (docs/performance.md).
+    """
+
+    def __init__(self, packed: Callable[[Tensor], Tensor], int8: Int8) -> None:
+        self._packed, self._int8 = packed, int8
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self._packed(x) if len(x) < MANY else self._int8(x, torch.bfloat16)
+
+
+class Int8Head:
+    """All logits from int8 weights, which are half as much to read; then each row's best from the weights as they are.
+
+    [rows, hidden] in bfloat16 -> [rows, vocabulary] in float32.
+    """
+
+    def __init__(self, weight: Tensor) -> None:
+        self._weight, self._int8 = weight, Int8(weight)
+
     def __call__(self, x: Tensor) -> Tensor:
         logits = self.rough(x)
         best = logits.topk(min(EXACT, logits.shape[1]), sorted=False).indices
@@ -70,15 +104,9 @@ class Int8Head:
 
     def rough(self, x: Tensor) -> Tensor:
         """All logits from int8."""
-        scale = _scales(x)
-        rounded = (x.float() / scale).round_().add_(MIDDLE).to(torch.uint8)
-        weights = self._packed, self._scales, self._zeros
-        product: Tensor = torch.ops.onednn.qlinear_pointwise(
-            rounded, 1.0, MIDDLE, *weights, None, 1.0, 0, torch.float32, "none", [], ""
-        )
-        return product.mul_(scale)
+        return self._int8(x, torch.float32)
 
 
 def _scales(rows: Tensor) -> Tensor:
     """Of int8 for each row, [rows, 1]; none is 0."""
-    return rows.abs().amax(-1, keepdim=True).float().clamp_min_(torch.finfo().tiny) / STEPS
+    return rows.abs().amax(-1, keepdim=True).float().div_(STEPS).clamp_min_(torch.finfo().tiny)

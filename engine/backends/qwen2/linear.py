@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from engine.backends.qwen2.avx512 import Int8Head, Packed
+from engine.backends.qwen2.avx512 import Int8, Int8Head, Packed, PackedAndInt8
 
 Linear = Callable[[Tensor], Tensor]  # [rows, in] -> [rows, out], both float32 if unpacked, else bfloat16
 
@@ -81,8 +81,11 @@ def quantize(weight: Tensor) -> dict[str, Tensor]:
     return {part: value.cpu().contiguous() for part, value in parts.items()}
 
 
-def load_linear(tensors: Mapping[str, Tensor], device: torch.device, *, unpack: bool) -> Linear:
-    """Return the linear of `tensors`: "weight", perhaps "bias", and "weight.<part>" if it is quantised."""
+def load_linear(tensors: Mapping[str, Tensor], device: torch.device, *, unpack: bool, int8: bool = False) -> Linear:
+    """Return the linear of `tensors`: "weight", perhaps "bias", and "weight.<part>" if it is quantised.
+
+    With `int8`, packed weights without a bias are kept in int8 as well, for many rows.
+    """
     weight = tensors["weight"].to(device)
     bias = tensors["bias"].to(device) if "bias" in tensors else None
     state = {part.removeprefix("weight."): tensor for part, tensor in tensors.items() if part.startswith("weight.")}
@@ -92,7 +95,9 @@ def load_linear(tensors: Mapping[str, Tensor], device: torch.device, *, unpack: 
     quant_state = library.functional.QuantState.from_dict(state, device=device)
     if unpack:
         return unpacked(library.functional.dequantize_4bit(weight, quant_state).to(torch.bfloat16), bias)
-    return _packed(library, weight, quant_state, bias)
+    whole = library.functional.dequantize_4bit(weight, quant_state) if int8 and bias is None else None
+    packed = _packed(library, weight, quant_state, bias)
+    return packed if whole is None else PackedAndInt8(packed, Int8(whole))
 
 
 def unpacked(weight: Tensor, bias: Tensor | None) -> Linear:

@@ -24,6 +24,7 @@ from engine.settings import Settings
 from engine.types import WARMING_UP, Progress, Report
 
 SPARE_SLOTS = 6  # conversations that stay cached while every place is taken
+FLOAT16, INT8 = 4, 2  # times as large as packed weights
 RESERVE = 1536 << 20  # bytes of a GPU's memory that the KV cache leaves at least
 
 
@@ -49,7 +50,8 @@ def load(source: ModelSource, whole: Path | None, settings: Settings, report: Re
     folder = whole or make(source, method, folder_of(source, method, settings.models_dir), device, report)
     report(Progress("loading"))
     unpack = _should_unpack(folder, device)
-    model = Qwen2.read(folder, device, unpack=unpack)
+    int8 = not unpack and device.type == "cpu" and linear.has_kernel(device) and _has_room(folder, device, INT8)
+    model = Qwen2.read(folder, device, unpack=unpack, int8=int8)
     tokens = Tokens(folder)
     cache = make_cache(model.shape, settings, device, model.dtype)
     report(Progress(WARMING_UP))
@@ -104,5 +106,10 @@ def free_memory(device: torch.device) -> int:
 
 
 def _should_unpack(folder: Path, device: torch.device) -> bool:
-    """Whether there is no 4-bit kernel here, but room for four times the packed weights."""
-    return not linear.has_kernel(device) and 4 * (folder / WEIGHTS).stat().st_size < free_memory(device) // 2
+    """Whether there is no 4-bit kernel here, but room for the weights in float16."""
+    return not linear.has_kernel(device) and _has_room(folder, device, FLOAT16)
+
+
+def _has_room(folder: Path, device: torch.device, times: int) -> bool:
+    """Whether so many times the packed weights leave half of what is free."""
+    return times * (folder / WEIGHTS).stat().st_size < free_memory(device) // 2

@@ -37,8 +37,10 @@ class Layer:
 
 
 class Qwen2:
-    def __init__(self, shape: Shape, tensors: Mapping[str, Tensor], device: torch.device, *, unpack: bool) -> None:
-        """Bring a ready folder's tensors to `device`."""
+    def __init__(
+        self, shape: Shape, tensors: Mapping[str, Tensor], device: torch.device, *, unpack: bool, int8: bool = False
+    ) -> None:
+        """Bring a ready folder's tensors to `device`; `int8` keeps the feed-forward's in int8 as well as packed."""
         self.shape = shape
         self.device, self.dtype = device, torch.float32 if unpack else torch.bfloat16
         self.weights_bytes = sum(tensor.nbytes for tensor in tensors.values())  # as they are stored, not unpacked
@@ -50,8 +52,8 @@ class Qwen2:
             if found := LINEAR.match(key):
                 linears[found["name"]][found["part"]] = tensor
 
-        def linear(name: str) -> Linear:
-            return load_linear(linears[name], device, unpack=unpack)
+        def linear(name: str, *, int8: bool = False) -> Linear:
+            return load_linear(linears[name], device, unpack=unpack, int8=int8)
 
         def norm(name: str) -> Tensor:
             return tensors[name].to(device, self.dtype)
@@ -62,8 +64,8 @@ class Qwen2:
                 linear(f"layers.{i}.qkv"),
                 linear(f"layers.{i}.o"),
                 norm(f"layers.{i}.norm2"),
-                linear(f"layers.{i}.gate_up"),
-                linear(f"layers.{i}.down"),
+                linear(f"layers.{i}.gate_up", int8=int8),
+                linear(f"layers.{i}.down", int8=int8),
             )
 
         self.norm = norm("norm")
@@ -74,9 +76,9 @@ class Qwen2:
         self.cos, self.sin = rope_tables(shape, device, self.dtype)
 
     @classmethod
-    def read(cls, folder: Path, device: torch.device, *, unpack: bool) -> Self:
+    def read(cls, folder: Path, device: torch.device, *, unpack: bool, int8: bool = False) -> Self:
         """Map the ready folder's weights."""
-        return cls(Shape.read(folder), load_file(folder / WEIGHTS), device, unpack=unpack)
+        return cls(Shape.read(folder), load_file(folder / WEIGHTS), device, unpack=unpack, int8=int8)
 
     def step(self, pieces: Sequence[Piece], cache: KVCache) -> Tensor:
         """Run all pieces, write their keys and values to the cache, and return the logits that are wanted.
@@ -95,7 +97,7 @@ class Qwen2:
             seen = self._attention(layer.qkv(self._norm(x, layer.norm1)), cos, sin, keys, values, batch)
             x = x + layer.o(seen)
             gate, up = layer.gate_up(self._norm(x, layer.norm2)).chunk(2, -1)
-            x = x + layer.down(functional.silu(gate) * up)
+            x = x + layer.down(functional.silu(gate, inplace=True).mul_(up))
         wanted = self._norm(x[batch.wanted], self.norm)
         return self.head(wanted) if len(wanted) else wanted
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence as ListOf
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-PATIENCE = 2  # prefill in a step that decodes, in decode times
+PATIENCE = 2.5  # prefill in a step that decodes, in decode times
 LONGEST_STEP_S = 0.5  # of prefill alone: how long a new request or a cancellation may have to wait
 FEWEST, MOST = 16, 512  # tokens of prefill in a step, whatever they cost
 SHARE = 0.25  # of a step's prefill, for the one that has waited longest

@@ -6,6 +6,7 @@ import pytest
 import torch
 import transformers
 
+from engine.backends.qwen2 import attention
 from engine.backends.qwen2.attention import LONG, Piece, Pieces, neighbours
 from engine.backends.qwen2.kvcache import KVCache
 from engine.backends.qwen2.model import Qwen2
@@ -89,8 +90,13 @@ def test_decodes_are_grouped_where_their_slots_are_neighbours_and_their_lengths_
     assert neighbours([]) == []
 
 
-def test_a_long_piece_in_bfloat16_sees_what_it_sees_in_float32() -> None:
-    """On a CPU the one goes through products of its own, the other through torch's call; nobody sees what follows."""
+@pytest.mark.parametrize("room", [1, attention.SCORES])
+def test_a_long_piece_in_bfloat16_sees_what_it_sees_in_float32(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a CPU the one goes through products of its own, the other through torch's call; nobody sees what follows.
+
+    Where there is not room for the scores of all heads, some go after the others.
+    """
+    monkeypatch.setattr(attention, "SCORES", room)
     torch.manual_seed(0)
     tokens, heads, groups, size = 64, 2, 3, 16
     start = LONG // tokens
@@ -102,6 +108,6 @@ def test_a_long_piece_in_bfloat16_sees_what_it_sees_in_float32() -> None:
     assert [batch.prompts[0].is_long for batch in (long, exact)] == [True, False]
     expected = exact.attend(query.float(), keys.float(), values.float())
     seen = long.attend(query, keys, values)
-    assert close(seen, expected, 0.1)
+    assert close(seen, expected, BFLOAT16)
     keys[:, :, piece.end - 1 :] = values[:, :, piece.end - 1 :] = 9.0
     assert torch.equal(long.attend(query, keys, values)[:-1], seen[:-1])
