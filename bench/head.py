@@ -45,7 +45,11 @@ def hidden_rows(model: Qwen2) -> Tensor:
     model.head, head = keep, model.head
     for text in (ENGLISH, CHINESE):
         ids = tokens.encode(text)
-        model.step([Piece(0, 0, ids, logits=len(ids))], KVCache(model.shape, 1, len(ids), CPU, model.dtype))
+        piece, cache = (
+            Piece(0, 0, ids, logits=len(ids), is_prompt=True),
+            KVCache(model.shape, 1, len(ids), CPU, model.dtype),
+        )
+        model.step([piece], cache)
     model.head = head
     return torch.cat(seen)
 

@@ -1,10 +1,10 @@
-"""Which linears may see many rows in int8: what it does to perplexity, and from how many rows on it is faster.
+"""Which linears prompts may be read with in int8: what it does to perplexity, and from how many rows on it is faster.
 
     GOMP_SPINCOUNT=2000 python -m bench.int8       with OpenMP's threads as the server has them
 
-Of the packaged model on a CPU with AVX512-BF16. Every text is read in pieces of PIECE tokens, so that all rows go
-through int8 where a linear has it. `off` is the mean difference of all logits from those of the packed weights, as a
-share of their spread; bfloat16 weights through PyTorch's own product stand beside them for what is noise.
+Of the packaged model on a CPU with AVX512-BF16, reading texts in pieces of PIECE tokens. `off` is the mean difference
+of all logits from those of the packed weights, as a share of their spread; bfloat16 weights through PyTorch's own
+product stand beside them for what is noise.
 """
 
 import dataclasses
@@ -13,7 +13,6 @@ import sys
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors.torch import load_file
@@ -27,8 +26,8 @@ from bench.texts import CHINESE, ENGLISH
 from engine.backends.qwen2.attention import Piece
 from engine.backends.qwen2.avx512 import Int8
 from engine.backends.qwen2.kvcache import KVCache
-from engine.backends.qwen2.linear import Dense, Linear, bitsandbytes, has_kernel
-from engine.backends.qwen2.model import Layer, Qwen2
+from engine.backends.qwen2.linear import Dense, Linear, dequantized, has_kernel
+from engine.backends.qwen2.model import FeedForward, Layer, Qwen2
 from engine.backends.qwen2.ready import WEIGHTS
 from engine.backends.qwen2.tokens import Tokens
 from engine.hardware import physical_cores
@@ -47,22 +46,20 @@ class Rounded:
     """Int8 with a bias, which no linear that the engine has in int8 has."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        self._int8, self._bias = Int8(weight), bias
+        self._int8, self._bias = Int8(weight, torch.bfloat16), bias
 
     def __call__(self, x: Tensor) -> Tensor:
-        product = self._int8(x, torch.bfloat16)
+        product = self._int8(x)
         return product if self._bias is None else product.add_(self._bias)
 
 
 def weights(layers: int) -> Weights:
     """As they come from 4 bits, in bfloat16."""
-    tensors, library = load_file(packaged_ready() / WEIGHTS), bitsandbytes().functional
+    tensors = load_file(packaged_ready() / WEIGHTS)
 
     def of(name: str) -> tuple[Tensor, Tensor | None]:
-        parts = {key.removeprefix(f"{name}.weight"): value for key, value in tensors.items() if key.startswith(name)}
-        state = {part[1:]: value for part, value in parts.items() if part.startswith(".")}
-        whole = library.dequantize_4bit(parts[""], library.QuantState.from_dict(state, device=CPU))
-        return whole, tensors.get(f"{name}.bias")
+        parts = {key.removeprefix(f"{name}."): value for key, value in tensors.items() if key.startswith(f"{name}.")}
+        return dequantized(parts, CPU), parts.get("bias")
 
     return {kind: [of(f"layers.{i}.{kind}") for i in range(layers)] for kind in KINDS}
 
@@ -86,10 +83,17 @@ def perplexity(logits: Tensor, ids: Tensor) -> float:
 
 
 def in_place_of(layers: list[Layer], made: dict[str, list[Linear]]) -> list[Layer]:
-    def changed(i: int) -> dict[str, Any]:
-        return {kind: linears[i] for kind, linears in made.items()}
+    def of(layer: Layer, i: int) -> Layer:
+        qkv, o, gate_up, down = (made[kind][i] if kind in made else linear(layer, kind) for kind in KINDS)
+        feed = FeedForward(gate_up, down)
+        return dataclasses.replace(layer, qkv=qkv, o=o, answers=feed, prompts=feed)
 
-    return [dataclasses.replace(layer, **changed(i)) for i, layer in enumerate(layers)]
+    return [of(layer, i) for i, layer in enumerate(layers)]
+
+
+def linear(layer: Layer, kind: str) -> Linear:
+    found: Linear = getattr(layer if kind in ("qkv", "o") else layer.answers, kind)
+    return found
 
 
 def quality(model: Qwen2, whole: Weights, rounded: dict[str, list[Linear]]) -> Figures:
@@ -117,7 +121,7 @@ def pace(model: Qwen2, whole: Weights, rounded: dict[str, list[Linear]]) -> Figu
     """Milliseconds of all layers' linears of a kind, by the number of rows: packed and in int8."""
     figures: Figures = {}
     for kind in KINDS:
-        packed = [getattr(layer, kind) for layer in model.layers]
+        packed = [linear(layer, kind) for layer in model.layers]
         figures[kind] = {}
         for count in COUNTS:
             x = torch.randn(count, whole[kind][0][0].shape[1]).bfloat16()

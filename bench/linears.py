@@ -53,8 +53,8 @@ def step_s(model: Qwen2, rows: int) -> float:
     for layer in model.layers:
         layer.qkv(hidden)
         layer.o(hidden)
-        gate, _ = layer.gate_up(hidden).chunk(2, -1)
-        layer.down(gate)
+        gate, _ = layer.answers.gate_up(hidden).chunk(2, -1)
+        layer.answers.down(gate)
     model.head(hidden)
     return time.perf_counter() - began
 

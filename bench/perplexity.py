@@ -52,7 +52,7 @@ def main() -> None:
     for name, text in (("English", ENGLISH), ("Chinese", CHINESE)):
         ids = torch.tensor(Tokens(folder).encode(text))
         cache = KVCache(ours.shape, 1, len(ids), CPU, ours.dtype)
-        found = _of_logits(ours.step([Piece(0, 0, ids.tolist(), logits=len(ids))], cache), ids)
+        found = _of_logits(ours.step([Piece(0, 0, ids.tolist(), logits=len(ids), is_prompt=True)], cache), ids)
         reference = _of_logits(theirs(ids[None]).logits[0], ids)
         rows.append((name, len(ids), "Qdesk over transformers", found, reference))
         hidden = model.model(ids[None]).last_hidden_state[0, :-1]

@@ -28,6 +28,7 @@ class Piece:
     start: int  # position of the first one
     tokens: Sequence[int]
     logits: int  # after how many of the last ones the logits are wanted
+    is_prompt: bool = False  # that is read; else an answer's last token, and guesses of what follows
 
     @property
     def end(self) -> int:
@@ -35,11 +36,15 @@ class Piece:
 
 
 class Batch(Protocol):
-    """Tokens that go through the model together, all on its device. Each is [tokens], but for `wanted`."""
+    """Tokens that go through the model together, all on its device, answers' first. Each tensor is [tokens]."""
 
     ids: Tensor
     positions: Tensor
     slots: Tensor
+
+    @property
+    def answers(self) -> int:
+        """How many of them are not of prompts."""
 
     @property
     def wanted(self) -> Tensor | slice:
@@ -74,12 +79,17 @@ class Prompt:
 
 
 class Pieces:
-    """A batch of whatever pieces: decodes first, by slot, then the others. `groups` is the query heads of a kv head."""
+    """A batch of whatever pieces: decodes first, by slot, then those with guesses, then prompts.
+
+    `groups` is the query heads of a kv head.
+    """
 
     def __init__(self, pieces: Sequence[Piece], groups: int, device: torch.device, dtype: torch.dtype) -> None:
-        decodes = sorted((piece for piece in pieces if len(piece.tokens) == 1), key=lambda piece: piece.slot)
-        prompts = [piece for piece in pieces if len(piece.tokens) > 1]
-        flat = decodes + prompts
+        answers = [piece for piece in pieces if not piece.is_prompt]
+        decodes = sorted((piece for piece in answers if len(piece.tokens) == 1), key=lambda piece: piece.slot)
+        longer = [piece for piece in answers if len(piece.tokens) > 1] + [piece for piece in pieces if piece.is_prompt]
+        flat = decodes + longer
+        self.answers = sum(len(piece.tokens) for piece in answers)
         ends = accumulate(len(piece.tokens) for piece in flat)
         last = {id(piece): end for piece, end in zip(flat, ends, strict=True)}
 
@@ -91,7 +101,7 @@ class Pieces:
         self.slots = tensor([piece.slot for piece in flat for _ in piece.tokens])
         self.wanted = tensor([at for piece in pieces for at in range(last[id(piece)] - piece.logits, last[id(piece)])])
         self.decodes = [_decodes(rows, decodes[rows], device, dtype) for rows in neighbours(decodes)]
-        self.prompts = [_prompt(last[id(piece)], piece, groups, device, dtype) for piece in prompts]
+        self.prompts = [_prompt(last[id(piece)], piece, groups, device, dtype) for piece in longer]
 
     def attend(self, query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
         if len(self.decodes) == 1 and not self.prompts:

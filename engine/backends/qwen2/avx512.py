@@ -4,7 +4,6 @@ Knows two kernels of such CPUs: bitsandbytes' for 4-bit weights, and oneDNN's fo
 all have). Knows nothing of files and of a model's shape.
 """
 
-from collections.abc import Callable
 from ctypes import c_int64, c_void_p
 from types import ModuleType
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-MANY = 24  # rows, from which on int8 is faster than the 4-bit kernel, a row of which always costs the same
 EXACT = 64  # of a row's best logits, that are computed anew from the weights as they are
 PIECE = 4096  # rows that are rounded at once: more than that and the processor's caches are too small for it
 STEPS = 126  # of int8 from its middle to each end; with 127 a scale rounded to bfloat16 could take a number past it
@@ -48,13 +46,14 @@ class Packed:
 
 
 class Int8:
-    """Weights rounded to int8, half as much to read as bfloat16, and multiplied at twice its pace.
+    """A linear without bias on weights rounded to int8: half as much to read as bfloat16, multiplied at twice its pace.
 
-    [rows, in] in bfloat16 -> [rows, out]. Each row of either has a scale of its own, so that what comes of a row is the
-    same in whatever company.
+    [rows, in] in bfloat16 -> [rows, out] in `dtype`. Each row of either has a scale of its own, so that what comes of a
+    row is the same in whatever company.
     """
 
-    def __init__(self, weight: Tensor) -> None:
+    def __init__(self, weight: Tensor, dtype: torch.dtype) -> None:
+        self._dtype = dtype
         self._scales = torch.empty(len(weight))
         rounded = torch.empty(weight.shape, dtype=torch.int8)
         for rows, scales, into in zip(*(every.split(PIECE) for every in (weight, self._scales, rounded)), strict=True):
@@ -64,27 +63,14 @@ class Int8:
         self._packed = torch.ops.onednn.qlinear_prepack(rounded, None)
         self._zeros = torch.zeros(len(weight), dtype=torch.long)
 
-    def __call__(self, x: Tensor, dtype: torch.dtype) -> Tensor:
+    def __call__(self, x: Tensor) -> Tensor:
         scale = _scales(x).to(x.dtype)
         rounded = (x / scale).round_().add_(MIDDLE).to(torch.uint8)
         weights = self._packed, self._scales, self._zeros
         product: Tensor = torch.ops.onednn.qlinear_pointwise(
-            rounded, 1.0, MIDDLE, *weights, None, 1.0, 0, dtype, "none", [], ""
+            rounded, 1.0, MIDDLE, *weights, None, 1.0, 0, self._dtype, "none", [], ""
         )
-        return product.mul_(scale.to(dtype))
-
-
-class PackedAndInt8:
-    """A linear without bias: as it is packed for few rows, in int8 for many, which then takes half the time.
-
-    The feed-forward's linears bear that; the ones before the attention do not (docs/performance.md).
-    """
-
-    def __init__(self, packed: Callable[[Tensor], Tensor], int8: Int8) -> None:
-        self._packed, self._int8 = packed, int8
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return self._packed(x) if len(x) < MANY else self._int8(x, torch.bfloat16)
+        return product.mul_(scale.to(self._dtype))
 
 
 class Int8Head:
@@ -94,17 +80,13 @@ class Int8Head:
     """
 
     def __init__(self, weight: Tensor) -> None:
-        self._weight, self._int8 = weight, Int8(weight)
+        self._weight, self.rough = weight, Int8(weight, torch.float32)
 
     def __call__(self, x: Tensor) -> Tensor:
         logits = self.rough(x)
         best = logits.topk(min(EXACT, logits.shape[1]), sorted=False).indices
         exact = torch.bmm(self._weight[best], x[:, :, None])[:, :, 0]
         return logits.scatter_(1, best, exact.float())
-
-    def rough(self, x: Tensor) -> Tensor:
-        """All logits from int8."""
-        return self._int8(x, torch.float32)
 
 
 def _scales(rows: Tensor) -> Tensor:

@@ -30,6 +30,7 @@ class StaticDecodes:
     def __init__(self, numbers: Tensor, length: int, dtype: torch.dtype) -> None:
         """`numbers` is [3, sequences]: tokens, positions and slots."""
         self.ids, self.positions, self.slots = numbers
+        self.answers = len(self.ids)
         self._length = length
         hidden = torch.arange(length, device=numbers.device) > self.positions[:, None]
         self._mask = minus_infinity_where(hidden, dtype)[:, None, None]

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from engine.backends.qwen2.avx512 import Int8, Int8Head, Packed, PackedAndInt8
+from engine.backends.qwen2.avx512 import Int8, Int8Head, Packed
 
 Linear = Callable[[Tensor], Tensor]  # [rows, in] -> [rows, out], both float32 if unpacked, else bfloat16
 
@@ -81,23 +81,33 @@ def quantize(weight: Tensor) -> dict[str, Tensor]:
     return {part: value.cpu().contiguous() for part, value in parts.items()}
 
 
-def load_linear(tensors: Mapping[str, Tensor], device: torch.device, *, unpack: bool, int8: bool = False) -> Linear:
-    """Return the linear of `tensors`: "weight", perhaps "bias", and "weight.<part>" if it is quantised.
-
-    With `int8`, packed weights without a bias are kept in int8 as well, for many rows.
-    """
+def load_linear(tensors: Mapping[str, Tensor], device: torch.device, *, unpack: bool) -> Linear:
+    """Return the linear of `tensors`: "weight", perhaps "bias", and "weight.<part>" if it is quantised."""
     weight = tensors["weight"].to(device)
     bias = tensors["bias"].to(device) if "bias" in tensors else None
-    state = {part.removeprefix("weight."): tensor for part, tensor in tensors.items() if part.startswith("weight.")}
-    if not state:
+    if len(tensors) == (1 if bias is None else 2):
         return unpacked(weight, bias) if unpack else Dense(weight, bias)
-    library = bitsandbytes()
-    quant_state = library.functional.QuantState.from_dict(state, device=device)
     if unpack:
-        return unpacked(library.functional.dequantize_4bit(weight, quant_state).to(torch.bfloat16), bias)
-    whole = library.functional.dequantize_4bit(weight, quant_state) if int8 and bias is None else None
-    packed = _packed(library, weight, quant_state, bias)
-    return packed if whole is None else PackedAndInt8(packed, Int8(whole))
+        return unpacked(dequantized(tensors, device), bias)
+    return _packed(bitsandbytes(), weight, _quant_state(tensors, device), bias)
+
+
+def load_int8(tensors: Mapping[str, Tensor]) -> Linear:
+    """Return the linear of quantised weights without a bias in int8, on a CPU that has the kernel."""
+    assert "bias" not in tensors
+    return Int8(dequantized(tensors, torch.device("cpu")), torch.bfloat16)
+
+
+def dequantized(tensors: Mapping[str, Tensor], device: torch.device) -> Tensor:
+    """The weights that 4 bits stand for, in bfloat16."""
+    weight = tensors["weight"].to(device)
+    whole: Tensor = bitsandbytes().functional.dequantize_4bit(weight, _quant_state(tensors, device))
+    return whole.to(torch.bfloat16)
+
+
+def _quant_state(tensors: Mapping[str, Tensor], device: torch.device) -> Any:
+    state = {part.removeprefix("weight."): tensor for part, tensor in tensors.items() if part.startswith("weight.")}
+    return bitsandbytes().functional.QuantState.from_dict(state, device=device)
 
 
 def unpacked(weight: Tensor, bias: Tensor | None) -> Linear:

@@ -20,10 +20,22 @@ from torch.nn import functional
 
 from engine.backends.qwen2.attention import Batch, Piece, Pieces
 from engine.backends.qwen2.kvcache import KVCache
-from engine.backends.qwen2.linear import Linear, load_head, load_linear
+from engine.backends.qwen2.linear import Linear, load_head, load_int8, load_linear
 from engine.backends.qwen2.ready import WEIGHTS, Shape
 
 LINEAR = re.compile(r"(?P<name>.+)\.(?P<part>weight.*|bias)")  # a tensor's name
+
+
+@dataclass(frozen=True, slots=True)
+class FeedForward:
+    """SwiGLU (arxiv.org/abs/2002.05202), [rows, hidden] -> [rows, hidden]."""
+
+    gate_up: Linear
+    down: Linear
+
+    def __call__(self, x: Tensor) -> Tensor:
+        gate, up = self.gate_up(x).chunk(2, -1)
+        return self.down(functional.silu(gate, inplace=True).mul_(up))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +44,25 @@ class Layer:
     qkv: Linear
     o: Linear
     norm2: Tensor
-    gate_up: Linear
-    down: Linear
+    answers: FeedForward
+    prompts: FeedForward  # the same one, unless they are read in int8
+
+    def feed_forward(self, x: Tensor, answers: int) -> Tensor:
+        """Of `x` that many rows are answers', and come first."""
+        if self.prompts is self.answers:
+            return self.answers(x)
+        parts = (self.answers, x[:answers]), (self.prompts, x[answers:])
+        return torch.cat([feed(rows) for feed, rows in parts if len(rows)])
 
 
 class Qwen2:
     def __init__(
         self, shape: Shape, tensors: Mapping[str, Tensor], device: torch.device, *, unpack: bool, int8: bool = False
     ) -> None:
-        """Bring a ready folder's tensors to `device`; `int8` keeps the feed-forward's in int8 as well as packed."""
+        """Bring a ready folder's tensors to `device`.
+
+        With `int8` prompts are read with the feed-forward's packed linears in int8, which are kept beside the others.
+        """
         self.shape = shape
         self.device, self.dtype = device, torch.float32 if unpack else torch.bfloat16
         self.weights_bytes = sum(tensor.nbytes for tensor in tensors.values())  # as they are stored, not unpacked
@@ -52,25 +74,31 @@ class Qwen2:
             if found := LINEAR.match(key):
                 linears[found["name"]][found["part"]] = tensor
 
-        def linear(name: str, *, int8: bool = False) -> Linear:
-            return load_linear(linears[name], device, unpack=unpack, int8=int8)
+        packed = len(linears["layers.0.o"]) > 1
+
+        def linear(name: str) -> Linear:
+            return load_linear(linears[name], device, unpack=unpack)
 
         def norm(name: str) -> Tensor:
             return tensors[name].to(device, self.dtype)
 
         def layer(i: int) -> Layer:
+            gate_up, down = f"layers.{i}.gate_up", f"layers.{i}.down"
+            answers = prompts = FeedForward(linear(gate_up), linear(down))
+            if int8 and packed:
+                prompts = FeedForward(load_int8(linears[gate_up]), load_int8(linears[down]))
             return Layer(
                 norm(f"layers.{i}.norm1"),
                 linear(f"layers.{i}.qkv"),
                 linear(f"layers.{i}.o"),
                 norm(f"layers.{i}.norm2"),
-                linear(f"layers.{i}.gate_up", int8=int8),
-                linear(f"layers.{i}.down", int8=int8),
+                answers,
+                prompts,
             )
 
         self.norm = norm("norm")
         with ThreadPoolExecutor(torch.get_num_threads()) as pool:  # where weights are unpacked, one thread takes long
-            head = pool.submit(load_head, own_head, device, unpack=unpack, rough=len(linears["layers.0.o"]) > 1)
+            head = pool.submit(load_head, own_head, device, unpack=unpack, rough=packed)
             self.layers = list(pool.map(layer, range(shape.layers)))
             self.head = head.result()
         self.cos, self.sin = rope_tables(shape, device, self.dtype)
@@ -96,8 +124,7 @@ class Qwen2:
         for layer, keys, values in zip(self.layers, cache.keys, cache.values, strict=True):
             seen = self._attention(layer.qkv(self._norm(x, layer.norm1)), cos, sin, keys, values, batch)
             x = x + layer.o(seen)
-            gate, up = layer.gate_up(self._norm(x, layer.norm2)).chunk(2, -1)
-            x = x + layer.down(functional.silu(gate, inplace=True).mul_(up))
+            x = x + layer.feed_forward(self._norm(x, layer.norm2), batch.answers)
         wanted = self._norm(x[batch.wanted], self.norm)
         return self.head(wanted) if len(wanted) else wanted
 

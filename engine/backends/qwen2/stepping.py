@@ -86,7 +86,7 @@ class Stepper:
 
     def _guesses(self, plan: dict[Stream, int]) -> dict[Stream, list[int]]:
         """What may come next in answers, as far as it is worth trying; nothing while a prompt is read."""
-        if not self._lookahead or any(stream.pending > 1 for stream in plan):
+        if not self._lookahead or any(stream.reads for stream in plan):
             return {}
         found = {stream: stream.lookup.guess(min(self._lookahead, stream.room - 1)) for stream in plan}
         found = {stream: guess for stream, guess in found.items() if guess}
@@ -160,7 +160,7 @@ class Stepper:
         Where the memory does not suffice, the slot is given up and nobody is told: nobody has asked for it.
         """
         tokens, slot.ahead = slot.ahead, []
-        piece = Piece(slot.index, len(slot.tokens), tokens, logits=0)
+        piece = Piece(slot.index, len(slot.tokens), tokens, logits=0, is_prompt=True)
 
         def give_up(_: Piece, error: Exception) -> None:
             if not is_exhausted(error):
@@ -176,7 +176,7 @@ class Stepper:
         Then measure what steps cost.
         """
         self._timed(Piece(0, 0, [0], logits=1))
-        reading = self._timed(Piece(0, 0, [0] * WARM, logits=1))
+        reading = self._timed(Piece(0, 0, [0] * WARM, logits=1, is_prompt=True))
         decode = self._timed(Piece(0, WARM, [0], logits=1))
         self.scheduler.costs = Costs.of(WARM, reading, decode)
 
@@ -189,12 +189,12 @@ class Stepper:
 def _piece(stream: Stream, count: int, guess: list[int]) -> Piece:
     assert stream.slot
     end = stream.computed + count
-    tokens = stream.tokens[stream.computed : end] + guess
-    return Piece(stream.slot.index, stream.computed, tokens, logits=(end == len(stream.tokens)) + len(guess))
+    tokens, logits = stream.tokens[stream.computed : end] + guess, (end == len(stream.tokens)) + len(guess)
+    return Piece(stream.slot.index, stream.computed, tokens, logits, is_prompt=stream.reads)
 
 
 def _rows(pieces: Iterable[Piece]) -> tuple[int, int]:
     """How many rows of a step go on with answers, guesses included, and how many read prompts."""
-    found = [(piece.logits, len(piece.tokens)) for piece in pieces]
-    decodes = sum(tokens for logits, tokens in found if logits == tokens)
-    return decodes, sum(tokens for _, tokens in found) - decodes
+    found = [(piece.is_prompt, len(piece.tokens)) for piece in pieces]
+    read = sum(tokens for is_prompt, tokens in found if is_prompt)
+    return sum(tokens for _, tokens in found) - read, read

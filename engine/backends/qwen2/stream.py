@@ -42,6 +42,11 @@ class Stream(scheduler.Sequence):
         self.lookup = Lookup(self.tokens)
 
     @property
+    def reads(self) -> bool:
+        """Whether some of the prompt is still to be computed."""
+        return self.computed < self.prompt_tokens
+
+    @property
     def room(self) -> int:
         """Tokens that the answer may still have."""
         return self.max_tokens - self.completion_tokens

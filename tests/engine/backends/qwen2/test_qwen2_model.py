@@ -1,5 +1,8 @@
 """The forward pass equals transformers' on the same 4-bit weights, in whatever pieces and company the tokens come."""
 
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,7 @@ import transformers
 from engine.backends.qwen2 import attention
 from engine.backends.qwen2.attention import LONG, Piece, Pieces, neighbours
 from engine.backends.qwen2.kvcache import KVCache
-from engine.backends.qwen2.model import Qwen2
+from engine.backends.qwen2.model import FeedForward, Qwen2
 from engine.backends.qwen2.quantize import ready_folder
 from tests.engine.backends.qwen2.conftest import CPU
 from tests.engine.backends.qwen2.reference import in_transformers
@@ -70,6 +73,34 @@ def test_company_in_the_batch_changes_nothing(tiny_model: Qwen2) -> None:
     assert all(close(ours, single) for ours, single in zip(together.flip(0), expected, strict=True))
 
 
+def test_prompts_go_through_their_own_feed_forward(tiny_model: Qwen2, ready: Path) -> None:
+    """The last token of a prompt among them, if it is read by itself; what comes out is given to whom it belongs."""
+    model, rows = Qwen2.read(ready, CPU, unpack=True), Counter[str]()
+
+    def noted(name: str, feed: FeedForward) -> Callable[[torch.Tensor], torch.Tensor]:
+        def run(x: torch.Tensor) -> torch.Tensor:
+            rows[name] += len(x)
+            return feed(x)
+
+        return run
+
+    model.layers = [
+        replace(layer, answers=noted("answers", layer.answers), prompts=noted("prompts", layer.answers))  # type: ignore[arg-type]  # stand-ins
+        for layer in model.layers
+    ]
+    caches = [cache_for(tiny_model), cache_for(tiny_model)]
+    for cache in caches:
+        tiny_model.step([Piece(0, 0, IDS[:9], logits=0), Piece(1, 0, IDS[5:20], logits=0)], cache)
+    last = Piece(0, 9, IDS[9:10], logits=1, is_prompt=True)
+    prompt = Piece(2, 0, IDS[30:50], logits=1, is_prompt=True)
+    answers = [Piece(1, 15, IDS[:1], logits=1), Piece(3, 0, IDS[:2], logits=2)]
+    ours, plain = (
+        one.step([last, prompt, *answers], cache) for one, cache in zip((model, tiny_model), caches, strict=True)
+    )
+    assert rows == {"answers": 3 * len(model.layers), "prompts": 21 * len(model.layers)}
+    assert all(close(one, other) for one, other in zip(ours, plain, strict=True))
+
+
 @pytest.mark.parametrize("unpack", [True, False])
 def test_tied_and_unquantised_weights_run_as_well(tmp_path: Path, unpack: bool) -> None:
     source = tiny_source(make_tiny(tmp_path / "tied", tied=True))
@@ -91,6 +122,7 @@ def test_decodes_are_grouped_where_their_slots_are_neighbours_and_their_lengths_
 
 
 @pytest.mark.parametrize("room", [1, attention.SCORES])
+@torch.inference_mode()
 def test_a_long_piece_in_bfloat16_sees_what_it_sees_in_float32(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a CPU the one goes through products of its own, the other through torch's call; nobody sees what follows.
 

@@ -114,7 +114,7 @@ Answer = tuple[list[int], Tensor]  # its tokens, and the logits of each: [tokens
 def greedy(model: Qwen2, prompts: list[list[int]], steps: int) -> list[Answer]:
     """The answers to all prompts, token by token in one batch."""
     cache = KVCache(model.shape, len(prompts), 160, CPU, model.dtype)
-    pieces = [Piece(slot, 0, prompt, logits=1) for slot, prompt in enumerate(prompts)]
+    pieces = [Piece(slot, 0, prompt, logits=1, is_prompt=True) for slot, prompt in enumerate(prompts)]
     rows = []
     for _ in range(steps):
         rows.append(model.step(pieces, cache).float())

@@ -50,6 +50,22 @@ async def test_an_answer_is_started_said_and_done(start_worker: StartWorker, tok
     assert events == [Started(3), Delta("hello"), Delta(" world"), Done("stop", 3, 2)]
 
 
+async def test_a_prompts_last_token_is_read_as_the_others_were_where_they_are_cached(
+    start_worker: StartWorker, tokens: Tokens
+) -> None:
+    """Prompts may be read with other linears than answers, and the same question has to get the same answer again."""
+    model = says(tokens, "hello")
+    worker = start_worker(model)
+    first = []
+    for _ in range(2):
+        before = len(model.steps)
+        await events_of(worker.open(PROMPT, GREEDY, 50))
+        pieces = [piece for step in model.steps[before:] for piece in step]
+        first.append(pieces[0])
+        assert [piece.is_prompt for piece in pieces] == [True] + [False] * (len(pieces) - 1)
+    assert [len(piece.tokens) for piece in first] == [len(PROMPT), 1]
+
+
 async def test_max_tokens_cuts_between_characters(start_worker: StartWorker, tokens: Tokens) -> None:
     worker = start_worker(says(tokens, "ab😀"))
     events = await events_of(worker.open(PROMPT, GREEDY, 4))
